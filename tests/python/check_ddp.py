@@ -580,6 +580,8 @@ def skipped():
                 results.append(model)
             found = distance(*results)
             check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, used, views, found)
+    results = [train(wrap(build(), static_graph=True, skip_all_reduce_unused_params=True)) for wrap in (DDP, gradflow.ddp)]
+    check(distance(*results) < 1e-6)
 
 
 def functional():
@@ -980,8 +982,36 @@ def refusals():
     raises(lambda: loss(model, 0), "does not train scale", "wrap it after")
     model = train(gradflow.ddp(build()))
     model.module.outer = nn.Linear(40, 4)
-    loss(model, 0).backward()
     raises(lambda: loss(model, 0), "also trains outer.weight and 1 more")
+    model = build()
+    model.scale.requires_grad_(False)
+    model = train(gradflow.ddp(model))
+    model.module.scale.requires_grad_(True)
+    raises(lambda: loss(model, 0), "also trains scale", "wrap it after")
+    if torch.__version__ >= "2.1":
+        model = train(gradflow.ddp(build()))
+        model.module.load_state_dict({n: t.clone() for n, t in model.module.state_dict().items()}, assign=True)
+        raises(lambda: loss(model, 0), "also trains ", "wrap it after")
+    late = {**whole(build()), "pipeline": {"staleness": 2, "warmup_steps": 0}}
+    raises(lambda: gradflow.ddp(build(), late, find_unused_parameters=True), "/pipeline/staleness", "find_unused_parameters")
+    raises(lambda: gradflow.ddp(build()).gradflow.take(late), "/pipeline/staleness", "take turns")
+    raises(lambda: gradflow.ddp(build(), late).gradflow.take(None), "/pipeline/staleness", "take turns")
+    raises(lambda: gradflow.ddp(build(), transport="nccl" if rank() else None), "transport: want ucx")
+
+
+def rescaled():
+    """What is under way, and what is held back, follows a loss scale that changes."""
+    found = []
+    for factor in (1, 0.5):
+        model = gradflow.ddp(build(), {**whole(build()), "pipeline": {"staleness": 2, "warmup_steps": 0}})
+        for step in range(4):
+            model.zero_grad()
+            (loss(model, 0, step=step) * (factor if step > 1 else 1)).backward()
+            if step == 1:
+                model.gradflow.rescale(factor)
+        found.append([p.grad / factor for p in model.parameters()])
+        model.gradflow.close()
+    check(all(torch.allclose(a, b, rtol=1e-5, atol=1e-9) for a, b in zip(*found)), found)
 
 
 class Half:
@@ -1270,6 +1300,12 @@ def copied():
     check(distance(other, model) == 0 and distance(train(other), train(loaded)) == 0)
     replicas_are_equal(other)
     raises(lambda: other.gradflow.state_dict(), "state_dict", "gradflow.ddp")
+    model = gradflow.ddp(build(), tune={"steps": 1000})
+    record = gradflow.Record(model)
+    torch.save(model, io.BytesIO())
+    other = copy.deepcopy(model)
+    loss(other, 0).backward()
+    check(record.start is None and model.gradflow.tuner.start is None)
 
 
 if __name__ == "__main__":

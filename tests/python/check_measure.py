@@ -58,6 +58,15 @@ def wrapped():
     assert exchanged  # afterwards it exchanges as before
 
 
+def ignoring():
+    """What DistributedDataParallel is to leave out is none of the plan's."""
+    model = net()
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, ["0.bias"])
+    for of in (model, DistributedDataParallel(model)):
+        found = measured(of, lambda m: m(torch.ones(2, 4)).sum())
+        assert found is None or names(found) == sorted(n for n in NAMES if n != "0.bias"), found
+
+
 @forked.of_shards("set_custom_all_gather")
 def sharded():
     """A model of fully_shard exchanges nothing meanwhile, and as before afterwards. What forward keeps
@@ -99,6 +108,13 @@ def sharded():
     # 51 elements in halves, but for the rows that do not divide
     assert 51 // 2 * 4 <= int(rows["parameters"][1]) <= 51 * 4, text
     assert sum(int(r[1]) for n, r in rows.items() if n != "all") == int(rows["all"][1]), text
+    # a unit that is all frozen
+    model = net()
+    model[0].requires_grad_(False)
+    for part in (model[0], model):
+        fully_shard(part)
+    found = measured(model, lambda m: m(torch.ones(2, 4)).sum())
+    assert found is None or names(found) == [n for n in sorted(NAMES) if n[0] != "0"], found
 
 
 def refused():
@@ -151,6 +167,10 @@ def until_fits(profile):
     return found
 
 
+def _full(*_):
+    raise OSError("no space is left")
+
+
 def fitted():
     """Costs are such that gf-plan predicts the steps that were measured."""
     from gradflow import turns
@@ -168,6 +188,10 @@ def fitted():
         seen.clear()
         return adapted(model)
 
+    # a file that rank 0 cannot write is told on all ranks
+    there, turns.write_whole = turns.write_whole, _full
+    forked.raises(lambda: adapted(model), "no space is left")
+    turns.write_whole = there
     until_fits(profile)
     turns._take_turns = real
     assert len(seen) == 1 and min(seen[0]) > 0, seen
@@ -216,6 +240,33 @@ def fitted_shards():
         found = json.loads(plan)["predicted"]["iteration_s"]
         assert abs(found - 9e-3) < 0.02 * 9e-3, found
     dist.barrier()
+
+
+@forked.of_shards("set_custom_all_gather")
+def replicated():
+    """Replicas of shards exchange nothing meanwhile, and have means as before in the end."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh, real, seen = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "shards")), dist.all_reduce, []
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64)) for _ in range(2)])
+    for module in (*model, model):
+        fully_shard(module, mesh=mesh)
+
+    def counted(*args, **how):
+        seen.append(1)
+        return real(*args, **how)
+
+    dist.all_reduce = counted
+    measured(model, lambda: model(torch.ones(2, 64)).sum())
+    dist.all_reduce = real
+    assert not seen, seen
+    forked.raises(lambda: measured(model, lambda: model(torch.ones(2, 64)).sum(), network="network.json"),
+                  "want shards without replicas")
+    model(torch.full((2, 64), 1.0 + dist.get_rank())).sum().backward()
+    for p in model.parameters():
+        other = [torch.empty_like(p.grad.to_local()) for _ in range(2)]
+        dist.all_gather(other, p.grad.to_local(), group=mesh["replicas"].get_group())
+        assert torch.equal(*other)
 
 
 def bounds():

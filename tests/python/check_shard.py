@@ -80,6 +80,11 @@ def plain(model, mesh=None, **how):
     return fully_shard(model, mesh=mesh, **{"reshard_after_forward": False, **how})
 
 
+def plain_unit(module):
+    from torch.distributed.fsdp import fully_shard
+    return fully_shard(module, mesh=world())
+
+
 def loss_of(model, x):
     return nn.functional.cross_entropy(model(x).float().flatten(0, 1), x.flatten())
 
@@ -100,7 +105,7 @@ def train(model, steps=4, use=None, make=torch.optim.AdamW, first=0, optimizer=N
 def near(stock, own, what, bound=0.0):
     """The same bits on two ranks; on more, sums come in another order."""
     bound = bound or (0 if dist.get_world_size() == 2 else 2e-6)
-    found = max((a.float() - b.float()).abs().max().item() for a, b in zip(stock, own))
+    found = max((a.float() - b.float()).abs().max().item() for a, b in zip(stock, own) if a.numel())
     assert len(stock) == len(own) and found <= bound, (what, found)
 
 
@@ -328,6 +333,48 @@ def meta():
                 p.to_local().copy_(own[dist.get_rank()] if dist.get_rank() < len(own) else source[:0])
         return train(model)
     near(filled(plain), filled(gradflow.shard), "meta")
+
+
+def replaced():
+    """Parameters that the job puts in the place of others."""
+    def change(model):
+        model.load_state_dict({n: p.detach().clone() for n, p in model.state_dict().items()}, assign=True)
+    pair("replaced", change=change)
+    found = []
+    for shard in (plain, lambda m: gradflow.shard(m, tune={"steps": 1000})):
+        model = shard(build())
+        change(model)
+        found.append(train(model))
+    near(*found, "replaced, beside a Tuner")
+    assert len(model.gradflow.tuner.moments) == len(model.gradflow.parameters), model.gradflow.tuner.moments
+
+
+def untaken():
+    """A plan that cannot be taken up leaves all as it was."""
+    model = gradflow.shard(build(), tune={"steps": 1000})
+    model.gradflow.settings["library"] = "/nowhere.so"
+    refused(lambda: model.gradflow.take(json.loads(planned(Model, dist.get_world_size(), "--shard", "zero3"))), "/nowhere.so")
+    near(train(plain(build())), train(model), "untaken")
+    assert not model.gradflow.sent_bytes
+
+
+def without_elements():
+    def kind():
+        model = Model()
+        model.device = nn.Parameter(torch.empty(0))
+        for p in (model.embed, model.head):
+            p.requires_grad_(False)
+        return model
+    pair("without elements", kind=kind)
+
+    def unit():
+        model = build(kind)
+        for part in (*model.h, model.embed, model.head):
+            plain_unit(part)
+        return plain_unit(model)
+    model = gradflow.shard(unit())
+    near(train(unit()), train(model), "a unit without elements")
+    assert model.gradflow.sizes["the root"] == 0, model.gradflow.sizes
 
 
 def saved(model, optimizer):
@@ -652,7 +699,7 @@ def coded():
 def planned(kind, ranks, *options, hosts=1):
     import subprocess
     tensors = [{"name": n, "count_elems": p.numel(), "dtype": "f32", "ready_s": 1e-3 * (i + 1)}
-               for i, (n, p) in enumerate(reversed(list(build(kind).named_parameters())))]
+               for i, (n, p) in enumerate(reversed(list(build(kind).named_parameters()))) if p.requires_grad]
     profile = {"format": "gf-profile", "version": 1,
                "model": {"name": "model", "forward_s": 0.01, "backward_s": 0.1, "tensors": tensors}}
     levels = f"host:{ranks // hosts}@1GB/s,5us" + (f" net:{hosts}@1GB/s,5us" if hosts > 1 else "")
@@ -672,6 +719,12 @@ def groups(model):
             (s._fsdp_param_group._reshard_after_forward, [name(o) for o in s._states_to_forward_prefetch],
              [name(o) for o in s._states_to_backward_prefetch])
             for s in states.values() if s._fsdp_param_group}
+
+
+def partly_frozen():
+    model = Model()
+    model.h[0].requires_grad_(False)
+    return model
 
 
 def by_plan():
@@ -702,6 +755,14 @@ def by_plan():
     model = gradflow.shard(build(), text)
     near(train(plain(build())), train(model), "zero2")
     assert not any(found[0] for found in groups(model).values())
+    # blocks that are frozen, of which a plan knows nothing, are units, too
+    for units in ("layer", "block"):
+        text = planned(partly_frozen, ranks, "--shard", "zero3:units=" + units)
+        model = gradflow.shard(build(partly_frozen), text)
+        near(train(plain(build(partly_frozen))), train(model), "frozen, " + units)
+        assert any(len(unit) == 7 and found[0] for unit, found in groups(model).items()), groups(model)
+        lines = gradflow.memory(model, lambda: None, torch.optim.SGD(model.parameters(), lr=1)).splitlines()  # noqa: B023
+        assert lines[1].split()[1].isdigit(), lines
     # of a model that has been sharded by other units
     model = gradflow.shard(plain(build()), planned(Model, ranks, "--shard", "zero3:units=layer"))
     near(train(plain(build())), train(model), "other units")

@@ -69,6 +69,15 @@ def given():
 def kept():
     state = tuned(margin=-1e9)
     assert state.plan["format"] == "gf-plan" and "kept" in state.tuner.report(), state.tuner.report()
+    # another run of the job goes on by the plan that this one had found
+    model = gradflow.ddp(build(), tune={**STEPS, "margin": -1e9})
+    train(model)
+    saved, plan = model.gradflow.state_dict(), model.gradflow.plan
+    again = gradflow.ddp(build(), tune=STEPS)
+    again.gradflow.load_state_dict(saved)
+    assert again.gradflow.plan == plan and again.gradflow.exchange.steps == ALL
+    end = train(again)
+    assert again.gradflow.plan == plan and torch.equal(end, train(DistributedDataParallel(build())))
 
 
 def dropped():
@@ -231,6 +240,10 @@ def statistics():
         w[::4] = 0
         model.zero_grad()
         model(w, b).backward()
+        if dist.get_rank() == 0:  # a forward by one rank alone
+            with torch.no_grad():
+                model(w, b)
+        dist.barrier()
     path = [os.path.join(tempfile.gettempdir(), f"statistics-{os.getpid()}.json")]
     dist.broadcast_object_list(path)
     record.write_statistics(path[0])

@@ -26,7 +26,7 @@ load torch
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
 @test "PyTorch, hook: every codec and selection learns and sends less" { holds ddp 2 plans; }
 @test "PyTorch, hook: stale gradients, plans in files, a job that goes on bit for bit, refusals" {
-	holds ddp 2 stale judged file resumed refusals arguments causes frozen again copied
+	holds ddp 2 stale judged rescaled file resumed refusals arguments causes frozen again copied
 }
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
 	able hsdp 4 same accumulated named lengths selections resumed refusals

@@ -6,9 +6,12 @@ load torch
 setup_file() { needs_torch; }
 
 @test "PyTorch, profile: wrapped, compiled, autocast, accumulated models; the optimiser" {
-	holds measure 2 wrapped compiled mixed accumulated updated
+	holds measure 2 wrapped ignoring compiled mixed accumulated updated
 }
-@test "PyTorch, profile and memory: a model of fully_shard" { able measure 2 sharded; }
+@test "PyTorch, profile and memory: a model of fully_shard, and replicas of one" {
+	able measure 2 sharded
+	able measure 4 replicated
+}
 @test "PyTorch, profile: parameters that few steps use, or none" { holds measure 2 sometimes; }
 @test "PyTorch, profile: what cannot be measured or written is refused at once" { holds measure 2 refused; }
 @test "PyTorch, profile: costs are fitted to whole steps" {

@@ -10,7 +10,7 @@ shards() { able shard "$@"; } # RANKS CASE...
 	shards 2 halves same precision accumulated factors clipped
 }
 @test "PyTorch, shards: offload, checkpointing, torch.compile, frozen, tied, from meta, columns" {
-	shards 2 offloaded recomputed compiled frozen tied meta columns
+	shards 2 offloaded recomputed compiled frozen tied meta columns replaced untaken without_elements
 }
 @test "PyTorch, shards: several models, forwards between, unused parameters, other orders and lengths" {
 	shards 2 several looked ordered lengths taken nested let_go

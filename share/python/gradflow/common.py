@@ -78,6 +78,38 @@ def let_go(owner, hooks):
     return end
 
 
+class ModuleHook:
+    """A module's hook that calls. That of a copy of the module does nothing."""
+
+    def __init__(self, call=None):
+        self.call = call
+
+    def __call__(self, *_):
+        if self.call:
+            self.call()
+
+    def __reduce__(self):
+        return ModuleHook, ()
+
+
+@contextlib.contextmanager
+def folder_of_rank_0(group):
+    """The path of a temporary folder that rank 0 of the group has for a while; "" elsewhere."""
+    folder, failure = None, None
+    if rank_in(group) == 0:
+        try:
+            folder = tempfile.TemporaryDirectory()
+        except OSError as e:
+            failure = e
+    agree(group, failure)
+    try:
+        yield folder.name if folder else ""
+    finally:
+        if folder:
+            with contextlib.suppress(OSError):
+                folder.cleanup()
+
+
 def weakly(method, *arguments):
     """A call of the method that does not keep its object. A parameter keeps its hooks where no
     collector of garbage sees it."""

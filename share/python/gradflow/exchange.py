@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import errno
+import functools
 import gc
 import json
 import os
@@ -146,8 +147,9 @@ class Exchange:
         c.check(self.lib, status)
         self.handle = handle
         self.lent = []  # memory that was posted in this step
+        self.called = []
         self.closing = weakref.finalize(self, _close_dropped, self.lib, handle, self.lent,
-                                        os.getpid())
+                                        self.called, os.getpid())
         self.closing.atexit = False  # _close_all comes then
         _open.append(weakref.ref(self, _open.remove))
 
@@ -221,8 +223,16 @@ class Exchange:
     def on_done(self, call):
         """call(index, status) for each mean that comes, on the library's thread; None:
         no more. Between steps."""
-        self.called = c.ON_DONE(call and (lambda _, index, status: call(index, status)) or 0)
-        self._do("on_done", self.called, None)
+        self.told = call and functools.partial(call)
+        told = call and weakref.ref(self.told)
+
+        def tell(_, index, status):
+            call = told()
+            if call:
+                call(index, status)
+        called = c.ON_DONE(call and tell or 0)
+        self.called.append(called)  # which the library may call until it is closed
+        self._do("on_done", called, None)
 
     def message(self, index: int) -> int:
         """The number of the message in which the index-th tensor travels."""
@@ -262,10 +272,13 @@ class Exchange:
         """What this rank's selection holds back, by name: memory of the exchange, as bytes, current
         until the next step."""
         found, array = {}, c.Array()
-        while self._ask("state", len(found), ctypes.byref(array)) == 0:
+        while True:
+            status = self._ask("state", len(found), ctypes.byref(array))
+            if status == -errno.ENOENT:  # there are no more
+                return found
+            c.check(self.lib, status)
             memory = (ctypes.c_uint8 * array.size_bytes).from_address(array.data)
             found[array.name.decode()] = torch.frombuffer(memory, dtype=torch.uint8)
-        return found
 
     def restored(self, steps):
         """The arrays have been filled in: this is the state after so many steps."""
@@ -349,12 +362,13 @@ def misfit(saved, plan, group):
     return None
 
 
-def _close_dropped(lib, handle, lent, process):
+def _close_dropped(lib, handle, lent, called, process):
     """Of an exchange that nothing refers to any more. Other ranks drop it at another time, and what
     was posted last stays until it has gone."""
     def close():
         lib.gradflow_exchange_close(handle)
         lent.clear()
+        called.clear()
 
     # a forked child has no exchange; and at its end the interpreter waits for no new thread
     if process == os.getpid() and threading.main_thread().is_alive() and not sys.is_finalizing():

@@ -21,7 +21,7 @@ from . import library as c
 from .common import (agree, let_go, on_gradient, rank_in, trained, want_folder, want_module,
                      write_whole)
 from .plan import read
-from .replicas import sharded
+from .replicas import has_replicas, sharded, take_replicas
 
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
@@ -177,16 +177,22 @@ def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str
         raise TypeError("profile: loss: want a function that returns the loss, got "
                         f"{type(loss).__name__}")
     want_folder("profile", path)
-    parameters, alone, given = trained(model), contextlib.nullcontext, loss
+    ignored = getattr(model, "_ddp_params_and_buffers_to_ignore", getattr(model, "parameters_to_ignore", ()))
+    parameters = {n: p for n, p in trained(model).items() if n not in ignored}
+    alone, given = contextlib.nullcontext, loss
     clock = Clock(next(iter(parameters.values())).device)
     apart = getattr(model, "no_sync", contextlib.nullcontext)
     with contextlib.ExitStack() as ends:
         names = {id(p): n for n, p in parameters.items()}
         units = [[names[id(p.sharded_param)] for p in g.fsdp_params if id(p.sharded_param) in names]
                  for _, _, g in sharded(model)]
+        units = [unit for unit in units if unit]  # or all of it is frozen
         if units and not hasattr(next(sharded(model))[1], "set_custom_all_gather"):
             raise TypeError("profile: want fully_shard of a PyTorch that has set_custom_all_gather, got "
                             f"{torch.__version__}: profile the model before fully_shard")
+        if network and any(has_replicas(g) for *_, g in sharded(model)):
+            raise TypeError("profile: network: want shards without replicas, whose steps tell nothing of both "
+                            "exchanges apart, got a mesh of both: leave network out")
         if units:
             alone, apart = functools.partial(exchanging_nothing, model), functools.partial(_unsynced, model)
             given = loss = functools.partial(loss, model) if _is_given_model(loss) else loss
@@ -265,10 +271,16 @@ def _as_they_are(model):
     """What moves the units of a model of fully_shard is as before in the end."""
     with contextlib.ExitStack() as ends:
         for _, module, g in sharded(model):
-            places = [(g, "_all_gather_comm"), (g, "_reduce_scatter_comm"), (g, "_all_reduce_hook"),
+            places = [*((g, name) for name in (
+                          "_all_gather_comm", "_reduce_scatter_comm", "_all_reduce_hook", "_reset_iter_state",
+                          "mesh_info", "post_forward_mesh_info")),
+                      (module, "set_all_reduce_hook"),
                       (module._get_fsdp_state(), "_states_to_forward_prefetch")]
             for place, name in places:
-                ends.callback(setattr, place, name, getattr(place, name))
+                if name in vars(place):
+                    ends.callback(setattr, place, name, vars(place)[name])
+                else:
+                    ends.callback(vars(place).pop, name, None)
         yield
 
 
@@ -276,6 +288,7 @@ def _as_they_are(model):
 def exchanging_nothing(model):
     """Meanwhile the model of fully_shard exchanges nothing."""
     with _as_they_are(model):
+        take_replicas([g for _, _, g in sharded(model)])
         for _, _, g in sharded(model):
             g._all_gather_comm = g._reduce_scatter_comm = _Nothing()
             g._all_reduce_hook = None
@@ -456,7 +469,11 @@ def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
         failure = e
     agree(group, failure)
     if rank == 0:
-        write_whole(path, done.stdout)
+        try:
+            write_whole(path, done.stdout)
+        except OSError as e:
+            failure = e
+    agree(group, failure)
 
 
 def _address(group):

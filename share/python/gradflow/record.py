@@ -11,7 +11,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import let_go, on_gradient, want_folder, weakly, write_trace, write_whole
+from .common import ModuleHook, let_go, on_gradient, want_folder, weakly, write_trace, write_whole
 
 
 def _crowded(group):
@@ -35,45 +35,46 @@ _EVERY, _BLOCK = 10, 1024  # steps, and neighbouring elements of each tensor, th
 
 
 def _flat(tensor):
+    tensor = tensor.to_dense() if tensor.is_sparse else tensor
     return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).detach().flatten()
 
 
 class _Gradients:
     """What each tensor's gradients are like, as gf-train --statistics has it."""
 
-    def __init__(self, state):
-        self.state, self.kept, self.sums = state, {}, {}
+    def __init__(self, parameters, group):
+        self.parameters, self.group, self.kept, self.sums = parameters, group, {}, {}
 
     def take(self, name, step):
         if step % _EVERY == 0:
-            flat = _flat(self.state.parameters[name].grad)
+            flat = _flat(self.parameters[name].grad)
             blocks = flat.numel() // _BLOCK
             first = step // _EVERY % blocks * _BLOCK if blocks else 0
             self.kept[name] = flat[first:first + _BLOCK].float().clone()
 
-    def meet(self):
-        """The exact means of what was kept, on all ranks."""
-        if not self.kept:
+    def meet(self, step):
+        """The exact means of what was kept; on all ranks, as the step's backward ends."""
+        if step % _EVERY:
             return
-        own = [self.kept.get(n, _flat(p)[:_BLOCK].float() * 0) for n, p in self.state.parameters.items()]
+        own = [self.kept.get(n, _flat(p)[:_BLOCK].float() * 0) for n, p in self.parameters.items()]
         self.kept = {}
         means = torch.cat(own)
-        dist.all_reduce(means, group=self.state.group)
+        dist.all_reduce(means, group=self.group)
         if not means.isfinite().all():  # of a step that a loss scale skips
             return
-        means = (means / dist.get_world_size(self.state.group)).split([x.numel() for x in own])
+        means = (means / dist.get_world_size(self.group)).split([x.numel() for x in own])
         found = [torch.stack([x.square().mean(), x.abs().max() ** 2, (x == 0).float().mean(),
                               mean.square().mean(), mean.abs().max() ** 2])
                  for x, mean in zip(own, means)]
-        for name, values in zip(self.state.parameters, found):
+        for name, values in zip(self.parameters, found):
             self.sums[name] = self.sums.get(name, 0) + torch.cat([values, values.new_ones(1)]).double()
 
     def found(self):
         """By name; on all ranks."""
-        ranks, out = dist.get_world_size(self.state.group), {}
-        sums = torch.stack([self.sums[n] for n in self.state.parameters])
-        dist.all_reduce(sums, group=self.state.group)
-        for name, (square, peak, zeros, mean, mean_peak, n) in zip(self.state.parameters, sums.tolist()):
+        ranks, out = dist.get_world_size(self.group), {}
+        sums = torch.stack([self.sums[n] for n in self.parameters])
+        dist.all_reduce(sums, group=self.group)
+        for name, (square, peak, zeros, mean, mean_peak, n) in zip(self.parameters, sums.tolist()):
             common = (ranks * mean / square - 1) / (ranks - 1) if ranks > 1 and square else 0
             out[name] = {"rms": (square / n) ** 0.5, "zeros": zeros / n,
                          "peak": ((peak / square + mean_peak / (mean or 1)) / 2) ** 0.5 if square else 0,
@@ -102,13 +103,14 @@ class Record:
     """
 
     def __init__(self, model: torch.nn.Module, lines: bool = False, statistics: bool = False):
-        if not hasattr(model, "gradflow"):
+        if not hasattr(getattr(model, "gradflow", None), "exchange"):
             raise TypeError("gradflow.Record: want a model of gradflow.ddp, got "
                             f"{type(model).__name__}")
         if statistics and not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
             raise TypeError("gradflow.Record: statistics: want PyTorch 2.1 or newer, got " + torch.__version__)
         self.state, self.lines = model.gradflow, lines
-        self.gradients = _Gradients(self.state) if statistics else None
+        self.gradients = _Gradients(self.state.parameters, self.state.group) if statistics else None
+        self.state.gradients = self.gradients
         self.exchange = None
         self.events = []
         self.seen = self.start = self.middle = None
@@ -118,8 +120,8 @@ class Record:
         dist.barrier(self.state.group)
         self.origin = time.perf_counter()
         self._attach()
-        self.hooks = [model.register_forward_pre_hook(lambda *_: self._forward()),
-                      model.register_forward_hook(lambda *_: self._backward())]
+        self.hooks = [model.register_forward_pre_hook(ModuleHook(self._forward)),
+                      model.register_forward_hook(ModuleHook(self._backward))]
         self.hooks += [on_gradient(p, weakly(self._gradient, n))
                        for n, p in self.state.parameters.items()]
         self.unhook = let_go(self, self.hooks)
@@ -149,6 +151,7 @@ class Record:
         self.state.way.settle(self.exchange)
         if self.state.way.stream is None:
             self.exchange.on_done(None)
+        self.state.gradients = None
         self.unhook()
 
     # --- moments of a step ---
@@ -158,8 +161,6 @@ class Record:
             return
         if self.ready:
             self._end(self.state.clock.now())
-        if self.gradients:
-            self.gradients.meet()
         self._attach()
         self.seen = self.state.way.steps
         self.ready = {}
@@ -255,7 +256,7 @@ class Record:
         write_trace(path, self.events, self.state.group)
 
     def write_statistics(self, path: str) -> None:
-        """The model of the plan with what gradients have been like until the last step's begin, for
+        """The model of the plan with what gradients have been like until the last step, for
         gf-plan; rank 0 of the group writes."""
         want_folder("gradflow.Record", path, self.state.group)
         plan = self.state.plan or {}

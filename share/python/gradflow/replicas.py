@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The means over replicas of a model that fully_shard has sharded."""
 from __future__ import annotations
+import dataclasses
 import json
 import sys
 from typing import Any
@@ -68,6 +69,27 @@ def sharded(model):
         found = [g for g in groups_of(module) if id(g) not in seen]
         seen.update(id(g) for g in found)
         yield from ((name, module, g) for g in found)
+
+
+def has_replicas(group):
+    return hasattr(group.mesh_info, "replicate_process_group")
+
+
+def take_replicas(groups):
+    """The replicas of this rank's shards as a group, whose means fully_shard leaves to its hook from
+    now on; None: there are none."""
+    from torch.distributed.fsdp._fully_shard._fsdp_common import FSDPMeshInfo
+    found = None
+    for g in groups:
+        both = g.mesh_info
+        if not has_replicas(g):
+            continue
+        found = both.replicate_process_group
+        g.mesh_info = FSDPMeshInfo(**{f.name: getattr(both, f.name) for f in dataclasses.fields(both)
+                                      if f.init and f.name != "replicate_mesh_dim"})
+        if g.post_forward_mesh_info == both:
+            g.post_forward_mesh_info = g.mesh_info
+    return found
 
 
 def _reduces(module):

@@ -2,7 +2,6 @@
 """fully_shard, whose parameters and gradients go by gradflow."""
 from __future__ import annotations
 import contextlib
-import dataclasses
 import time
 import weakref
 from typing import Any
@@ -15,7 +14,7 @@ from .common import agree, named, trained
 from .exchange import Exchange, Plan, agreed
 from .measure import Clock
 from .plan import PlanError, between, blocks, check_names, units, want, within
-from .replicas import Replicas, groups_of, sharded
+from .replicas import Replicas, groups_of, has_replicas, sharded, take_replicas
 from .tune import Tuner
 
 
@@ -39,10 +38,10 @@ def shard(model: torch.nn.Module, plan: Plan = None, mesh: Any = None,
     the mesh make it together, before the first forward.
     """
     failure = None
-    if tune is None:
-        tune = plan is None and (mesh is None or mesh.ndim == 1)
-    settings = Tuner.check("gradflow.shard", tune)
     groups = list(sharded(model))
+    if tune is None:
+        tune = plan is None and (mesh is None or mesh.ndim == 1) and not any(has_replicas(g) for *_, g in groups)
+    settings = Tuner.check("gradflow.shard", tune)
     device = mesh.device_type if mesh is not None else "cpu"
     on = {device, *(p.device.type for p in model.parameters())} - {"cpu", "meta"}
     if on:
@@ -88,7 +87,11 @@ def _call_fully_shard(model, plan, where, mesh, how):
     lists = torch.nn.ModuleList, torch.nn.ModuleDict  # without a forward
     made = [([n], False) for n in blocks(named(model), lambda n: not isinstance(modules[n], lists))]
     if plan is not None and "rule" not in plan:
+        whole = made
         made = [unit for unit in units(plan, where) if unit[0]]
+        left = [unit for unit in whole if _is_left(model, unit[0][0], made)]
+        if left:
+            made = sorted(made + left, key=lambda unit: list(modules).index(unit[0][0]))
     rest = list(made)
     while rest:
         names, keep = unit = next(u for u in rest if not any(
@@ -102,6 +105,13 @@ def _call_fully_shard(model, plan, where, mesh, how):
         module.set_modules_to_forward_prefetch(order[i + 1:i + 1 + ahead])
         if ahead > 1:  # one is PyTorch's own, in the order in which modules ran
             module.set_modules_to_backward_prefetch(order[max(i - ahead, 0):i][::-1])
+
+
+def _is_left(model, name, made):
+    """Has the module parameters outside these units which are all frozen, so that no plan knows them?"""
+    rest = [p for n, p in named(model).items() if n.startswith(name + ".") and
+            not any(n.startswith(m + ".") for unit in made for m in unit[0])]
+    return bool(rest) and not any(p.requires_grad for p in rest)
 
 
 class _Compute(Clock):
@@ -167,27 +177,37 @@ class Shards:
 
     def __init__(self, model, plan, timeout_s, library, group, moves=True):
         self.model, self.settings = model, {"timeout_s": timeout_s, "library": library}
-        self.moves = moves  # or fully_shard does, as it is
         self.group, self.parameters, self.clock = group, trained(model), _Compute()
         self.tuner, self.told = None, None
         self.steps, self.ending, self.finished = 0, -1, self.clock.now()
         self.units = list(sharded(model))
-        self.exchanges = {}  # by the ranks of their groups
+        self.exchanges = {}  # by the ranks of their groups; where fully_shard goes on as it is, none
         self.reducing = []   # (exchange, number, own part, where it goes, that one's version)
         self.hooked = -1, False  # backward's number, and whether modules have hooks of it
         self.reduced = [0, 0]    # how many reduce-scatters, and how many beside backward
         self.replicas = None
         agree(group, self._unfit())
-        self.names = {id(p): n for n, p in named(model).items()}
-        self.first = [self.names.get(id(g.fsdp_params[0].sharded_param)) for _, _, g in self.units]
+        names = {id(p): n for n, p in named(model).items()}
+        # the job may put other parameters in the place of these
+        self.names = [[names.get(id(p.sharded_param)) for p in g.fsdp_params] for _, _, g in self.units]
+        self.first = [next((n for n in unit if n in self.parameters), None) for unit in self.names]
         self.sizes = {n or "the root": sum(p.padded_sharded_param_size.numel() for p in g.fsdp_params) *
                       g.mesh_info.shard_mesh_size for n, _, g in self.units}
-        self.plan = plan and self._within(plan)
-        replicas = _take_replicas([g for _, _, g in self.units])
+        replicas = take_replicas([g for _, _, g in self.units])
         if replicas is not None:
             self.replicas = Replicas(model, replicas, plan and between(plan), timeout_s, library, False)
         for index, (_, module, g) in enumerate(self.units):
             self._install(index, module, g)
+        self._use(plan, moves)
+
+    def _use(self, plan, moves):
+        for exchange in self.exchanges.values():
+            exchange.close()
+        self.exchanges, self.plan, self.moves = {}, plan, moves
+        self.by_unit = plan and self._within(plan)
+        for _, _, g in self.units if moves else ():
+            if g.mesh_info.shard_mesh_size > 1:
+                self._exchange(g, g.mesh_info.shard_process_group)
 
     def _within(self, plan):
         messages = {t["name"]: i for i, m in enumerate(plan.get("messages", []))
@@ -209,15 +229,17 @@ class Shards:
     def take(self, plan, where="plan"):  # pylint: disable=unused-argument
         """Goes on by that plan, or as fully_shard does, between two steps."""
         self.finish()
-        for exchange in self.exchanges.values():
-            exchange.close()
-        self.exchanges, self.plan, self.moves = {}, plan and self._within(plan), plan is not None
+        try:
+            self._use(plan, plan is not None)
+        except (OSError, RuntimeError, ValueError):
+            self._use(None, False)
+            raise
 
-    def _made(self, g):
+    def _made(self, index):
         """A unit's gradients are there."""
         tell = self.told and self.told()
-        for p in g.fsdp_params if tell else ():
-            tell(self.names[id(p.sharded_param)])
+        for name in self.names[index] if tell else ():
+            tell(name)
         if self.tuner and self.ending != _backward():
             self.ending = _backward()
             torch.autograd.Variable._execution_engine.queue_callback(self._end)
@@ -250,8 +272,6 @@ class Shards:
 
     def _install(self, index, module, g):
         own = g._all_gather_comm, g._reduce_scatter_comm
-        if g.mesh_info.shard_mesh_size > 1 and self.moves:
-            self._exchange(g, g.mesh_info.shard_process_group)
 
         def gather(output_tensor, input_tensor, group, async_op=False):
             with self.clock.waiting():
@@ -264,7 +284,7 @@ class Shards:
             kinds = {dist.ReduceOp.SUM: 1.0, dist.ReduceOp.AVG: 0.0,
                      dist.ReduceOp.PREMUL_SUM: g.gradient_divide_factor}
             divisor = next((d for kind, d in kinds.items() if op == kind), None)
-            self._made(g)
+            self._made(index)
             if not self.moves or divisor is None or not _moves(input_tensor):
                 self.finish()
                 with self.clock.waiting():
@@ -290,9 +310,9 @@ class Shards:
         are gathered from these as they were in forward, to the bit."""
         ranks = tuple(dist.get_process_group_ranks(group))
         if ranks not in self.exchanges:
-            plan = self.plan if group.size() == g.mesh_info.shard_mesh_size else None
+            plan = self.by_unit if group.size() == g.mesh_info.shard_mesh_size else None
             self.exchanges[ranks] = Exchange(
-                {n: torch.empty(1).expand(s) for n, s in self.sizes.items()}, plan,
+                {n: torch.empty(1).expand(max(s, 1)) for n, s in self.sizes.items()}, plan,
                 None if plan else [1] * len(self.sizes), group, halves=True, **self.settings)
         return self.exchanges[ranks]
 
@@ -355,20 +375,3 @@ def _moves(tensor):
 def _backward():
     """The number of the backward that runs here; -1: none."""
     return torch._C._current_graph_task_id()
-
-
-def _take_replicas(groups):
-    """The replicas of this rank's shards as a group, whose means fully_shard leaves to its hook from
-    now on; None: there are none."""
-    from torch.distributed.fsdp._fully_shard._fsdp_common import FSDPMeshInfo
-    found = None
-    for g in groups:
-        both = g.mesh_info
-        if not hasattr(both, "replicate_process_group"):
-            continue
-        found = both.replicate_process_group
-        g.mesh_info = FSDPMeshInfo(**{f.name: getattr(both, f.name) for f in dataclasses.fields(both)
-                                      if f.init and f.name != "replicate_mesh_dim"})
-        if g.post_forward_mesh_info == both:
-            g.post_forward_mesh_info = g.mesh_info
-    return found

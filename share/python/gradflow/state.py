@@ -22,7 +22,7 @@ from .exchange import (Exchange, Plan, agreed, check_plan, device_of, job, keep,
                        runs_between_gpus, wants)
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, inner, read, selects_all,
-                   slower_than_none, staleness, synchronous, wants_momentum,
+                   slower_than_none, staleness, synchronous, want, wants_momentum,
                    warms_up_by_epochs)
 from .tune import Tuner
 from .way import Bucket, choose
@@ -242,6 +242,8 @@ class State:
                            if _original(n) not in self.ignored}
         self.names = {id(p): n for n, p in self.parameters.items()}
         self.types = {n: p.dtype for n, p in self.parameters.items()}
+        self.places = [(held, n, x, getattr(x, "requires_grad", None) is False) for m in model.module.modules()
+                       for held in (m._parameters, m._modules) for n, x in held.items() if x is not None]
         plan = inner(plan)
         self.plan, self.where = plan, where
         if wants_momentum(plan) and not momentum and dist.get_rank(self.group) == 0:
@@ -260,12 +262,19 @@ class State:
             if plan is not None:
                 check_names(plan, where, self.parameters)
             late = staleness(plan, where, epoch_steps)
+            want(late[0] == 1 or not model.find_unused_parameters, f"{where}: /pipeline/staleness",
+                 "1 with find_unused_parameters: a mean that comes late would be lost where its parameter is "
+                 "unused then", late[0])
         except PlanError as e:
             failure = e
         agree(self.group, failure)
         wide = any(c.dtype(p) == torch.float64 for p in self.parameters.values())
-        self.way = choose(device, self.group, transport, lambda: not wide and runs_between_gpus(
-            plan and json.dumps(plan), library), *late)
+        try:
+            self.way = choose(device, self.group, transport, lambda: not wide and runs_between_gpus(
+                plan and json.dumps(plan), library), *late)
+        except ValueError as e:
+            failure = e
+        agree(self.group, failure)
         self.settings["stream"] = self.way.stream
         # backward makes the last layer's gradients first
         self.exchange = None
@@ -277,6 +286,7 @@ class State:
         self.scale = 1.0      # of this step's gradients
         self.begun = False    # a bucket of this step has come
         self.tuner = None     # of gradflow.ddp(..., tune=True)
+        self.gradients = None  # of gradflow.Record(..., statistics=True)
         self.told_sparse = self.told_others = False
         self.alone = False    # nothing has wrapped the model again: looked for once
         self.moved = True     # buckets have changed in this step
@@ -331,7 +341,7 @@ class State:
             self._judge_optimizers()
         self.alone = True
         begun = bool(self.pending) or self.due and not self.done and bool(self.reached)
-        if begun or not self.settled:  # it is looked for in the first steps
+        if begun or not self.settled or self._has_others():
             self._check_model(model, begun)
         if begun:
             left = ([n for n in self.watched if n not in self.reached] or
@@ -351,6 +361,10 @@ class State:
                 wanted = wants(self.plan, o, self.settings["library"])
                 if wanted:
                     warn(f"gradflow: {self.where}: want of {type(o).__name__} {wanted}")
+
+    def _has_others(self):
+        """Have parameters been replaced, or frozen ones been let loose, since the model was wrapped?"""
+        return any(held.get(n) is not x or frozen and x.requires_grad for held, n, x, frozen in self.places)
 
     def _check_model(self, model, begun):
         """Parameters may be frozen for a while, as GANs do, in passes that reach none."""
@@ -397,7 +411,8 @@ class State:
             self.scale = self._scale_of_join()
         future = self._take(bucket)
         # a backward that skips buckets may have no last one
-        if starts if self.skips and _is_in_backward() else bucket.is_last():
+        skips = self.skips and _is_in_backward() and not self._begins_static()
+        if starts if skips else bucket.is_last():
             self._finish_later()
         return future
 
@@ -441,11 +456,16 @@ class State:
         the next. A static graph's first callback is DDP's, though, and with
         require_manual_backward_finalization a hook of the job's may be."""
         manual = getattr(self.model(), "require_manual_backward_finalization", False)
-        if (self.first or manual) and not self.skips or not _is_in_backward():  # as in DDP's join()
+        if (self.first or manual) and not self.skips or self._begins_static() or \
+                not _is_in_backward():  # as in DDP's join()
             self.first = False
             self._finish()
         else:
             Variable._execution_engine.queue_callback(self._finish)
+
+    def _begins_static(self):
+        """Is this a static graph's first backward, of which no bucket is skipped?"""
+        return self.first and getattr(self.model(), "static_graph", False)
 
     def _learn(self, bucket, ids):
         buffer = bucket.buffer()
@@ -476,6 +496,8 @@ class State:
         self.way.finish(self.exchange, pending)
         self.finished, self.done = self.clock.now(), True
         self._follow([bucket.index for _, bucket, _ in pending])
+        if self.gradients and not self._is_joining():
+            self.gradients.meet(self.steps - 1)
         if self.tuner and not self._is_joining():
             self.tuner.advance()
 
@@ -537,6 +559,9 @@ class State:
         If it cannot be executed, all stays as it was."""
         before = self.plan, self.where
         try:
+            for found, of in ((plan, where), before):
+                want(staleness(found, of)[0] == 1, f"{of}: /pipeline/staleness", "1 of plans that take turns",
+                     staleness(found, of)[0])
             check_names(plan or {}, where, self.parameters)
             self.plan, self.where = plan, where
             self._open(self.order, messages)
@@ -557,14 +582,25 @@ class State:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Goes on from there, bit for bit; on all ranks, between steps."""
         saved, failure = kept(saved)
-        failure = failure or misfit(saved, self.plan, self.group)
+        plan = saved.get("plan") if self.tuner and not failure else self.plan
+        failure = failure or misfit(saved, plan, self.group)
         if not failure and sorted(saved["order"]) != sorted(self.parameters):
             failure = ValueError("state: order: want the parameters of this model")
         agree(self.group, failure)
+        if self.tuner:  # which has decided before
+            self.tuner.end()
+        self.plan = plan
         self._open(saved["order"], saved["messages"], saved["ways"])
         self.exchange.load_state_dict(saved, self.group)
         self.way.restore(saved.get("in_flight", {}), saved["steps"])
         self.buckets, self.moved = {}, True
+
+    def rescale(self, factor: float) -> None:
+        """A loss scale has changed by that factor: so does what this rank holds back, and what is under
+        way. Between steps."""
+        self.way.settle(self.exchange)
+        self.way.rescale(factor)
+        self.exchange.rescale(factor)
 
     def close(self) -> None:
         """Ends the connections, on all ranks, and hooks on the parameters; at the end of the

@@ -6,12 +6,11 @@ import json
 import logging
 import os
 import statistics
-import tempfile
 
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, let_go, want_count, want_number
+from .common import ModuleHook, agree, folder_of_rank_0, let_go, want_count, want_number
 from .measure import document, exchange_costs, slowest
 from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
@@ -43,8 +42,8 @@ class Tuner:
         self.lines, self.seen, self.made = [], None, None
         self.start = self.middle = self.last = None
         self.moments = {}
-        self.hooks = [model.register_forward_pre_hook(lambda *_: self._forward()),
-                      model.register_forward_hook(lambda *_: self._backward())]
+        self.hooks = [model.register_forward_pre_hook(ModuleHook(self._forward)),
+                      model.register_forward_hook(ModuleHook(self._backward))]
         self.hooks += state.tell(self._gradient)
         self.unhook = let_go(self, self.hooks)
         self.course = self._course()
@@ -102,6 +101,11 @@ class Tuner:
         except StopIteration:
             self.unhook()
 
+    def end(self):
+        """Measures and tries nothing more."""
+        self.course.close()
+        self.unhook()
+
     def _course(self):
         """Takes a step each time, between that and the next one."""
         for _ in range(_SETTLE):
@@ -144,7 +148,7 @@ class Tuner:
         ready = {n: statistics.median(s[4][n] for s in steps if n in s[4])
                  for n in self.state.parameters if any(n in s[4] for s in steps)}
         forward, backward, update, ready = slowest((forward, backward, update, ready), self.group)
-        with tempfile.TemporaryDirectory() as folder:
+        with folder_of_rank_0(self.group) as folder:
             costs = self.network or os.path.join(folder, "network.json")
             if not self.network:
                 self._measure_network(folder, costs)

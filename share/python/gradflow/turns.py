@@ -5,13 +5,12 @@ import functools
 import json
 import os
 import statistics
-import tempfile
 import time
 
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, warn, write_whole
+from .common import agree, folder_of_rank_0, warn, write_whole
 from .plan import WITHOUT_PLAN
 
 _TURNS, _UNCOUNTED = 5, 3
@@ -145,9 +144,8 @@ def adapt(nothing, job, state, model, network, steps, also=()):
     rank, found, failure = dist.get_rank(group), [None], None
     size = sum(p.numel() * p.element_size() for p in state.parameters.values())
     kinds = [["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)]]
-    own = 1 if halves else len(kinds)
     kinds = [state.options] * halves + kinds * (not halves) + [[*state.options, *options] for options in also]
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_rank_0(group) as folder:
         if rank == 0:
             try:
                 compute, costs = _read(model), _read(network)
@@ -161,28 +159,37 @@ def adapt(nothing, job, state, model, network, steps, also=()):
             job()
         plans = [functools.partial(state.take, *state.former())]
         plans += [functools.partial(state.take, plan) for plan in found[0]]
-        alone_s, plain_s, whole_s, *others_s = _take_turns(
-            [(state.rest, nothing), *((take, job) for take in plans)], group, steps)
-        if rank != 0:
-            return
-        compute = _takes(compute, alone_s)
+        times = _take_turns([(state.rest, nothing), *((take, job) for take in plans)], group, steps)
+        if rank == 0:
+            try:
+                documents = _fitted(folder, compute, costs, kinds, found[0], times, halves)
+                for path, document in zip((model, network), documents):
+                    write_whole(path, json.dumps(document, indent=1) + "\n")
+            except (OSError, RuntimeError, ValueError, KeyError) as e:
+                failure = e
+        agree(group, failure)
 
-        def predicted(kind, costs):
-            return _plan(folder, compute, costs, kinds[kind])["predicted"]["iteration_s"]
 
-        if halves:
-            costs = _later(costs, _where("costs of messages", lambda x: predicted(0, _later(costs, x)),
-                                         whole_s, *_LATER_S, none=0))
-        else:
-            costs = _times(costs, _where("costs of messages", lambda x: predicted(0, _times(costs, x)),
-                                         whole_s, 1 / _MOST_COST, _MOST_COST))
-            costs = _beside(costs, _where(
-                "compute_slowdown", lambda x: predicted(1, _beside(costs, x)), others_s.pop(0), 1, _MOST_SLOWDOWN))
-        for i, step_s in enumerate(others_s, own):
-            costs = _processing(costs, found[0][i], _where(
-                "costs of " + " ".join(kinds[i]), lambda x, i=i: predicted(i, _processing(costs, found[0][i], x)), step_s,
-                1 / _MOST_COST, _MOST_COST))
-        if not halves:
-            costs["network"][WITHOUT_PLAN] = plain_s
-        for path, document in ((model, compute), (network, costs)):
-            write_whole(path, json.dumps(document, indent=1) + "\n")
+def _fitted(folder, compute, costs, kinds, plans, times, halves):
+    """Both documents by the times of steps: that exchange nothing, without a plan, and by each plan."""
+    alone_s, plain_s, whole_s, *others_s = times
+    compute = _takes(compute, alone_s)
+
+    def predicted(kind, costs):
+        return _plan(folder, compute, costs, kinds[kind])["predicted"]["iteration_s"]
+
+    if halves:
+        costs = _later(costs, _where("costs of messages", lambda x: predicted(0, _later(costs, x)),
+                                     whole_s, *_LATER_S, none=0))
+    else:
+        costs = _times(costs, _where("costs of messages", lambda x: predicted(0, _times(costs, x)),
+                                     whole_s, 1 / _MOST_COST, _MOST_COST))
+        costs = _beside(costs, _where(
+            "compute_slowdown", lambda x: predicted(1, _beside(costs, x)), others_s.pop(0), 1, _MOST_SLOWDOWN))
+    for i, step_s in enumerate(others_s, len(kinds) - len(others_s)):
+        costs = _processing(costs, plans[i], _where(
+            "costs of " + " ".join(kinds[i]), lambda x, i=i: predicted(i, _processing(costs, plans[i], x)), step_s,
+            1 / _MOST_COST, _MOST_COST))
+    if not halves:
+        costs["network"][WITHOUT_PLAN] = plain_s
+    return compute, costs

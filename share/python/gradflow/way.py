@@ -99,6 +99,9 @@ class InPlace:
     def settle(self, exchange):
         """Between steps nothing is under way."""
 
+    def rescale(self, factor):
+        """So is what is handed out later."""
+
     def state(self, exchange):
         return {}
 
@@ -227,6 +230,11 @@ class Copied:
         if self.under_way:
             self.under_way = False
             exchange.wait()
+
+    def rescale(self, factor):
+        with self._queue():
+            for piece in self.whole.values() or self.means.values():  # of these the others are views
+                piece.mul_(factor)
 
     def state(self, exchange):
         """{name: means} that the next step hands out, of all parameters or of none."""
