@@ -187,7 +187,8 @@ const char *gradflow_exchange_host(const struct gradflow_exchange *x, int rank);
 /* NULL is allowed. On all ranks, also within a step: what was not posted counts as zeros. After a
  * failure it waits for no other rank, and those that are left may open another exchange, unless
  * they were joined by MPI; memory as large as the gradients is lost then. Without a failure it
- * waits until the others close, too, but for 5 s at most. A forked child keeps its copy. */
+ * waits until the others close, too, but for 5 s at most; where MPI has joined the ranks, as long as
+ * MPI_Finalize does. A forked child keeps its copy. */
 void gradflow_exchange_close(struct gradflow_exchange *x);
 
 /* A tensor's gradient: count elements of that type, at data. */
@@ -217,7 +218,8 @@ int gradflow_exchange_test(struct gradflow_exchange *x, size_t tensor);
  * has not been posted. */
 int gradflow_exchange_wait(struct gradflow_exchange *x, size_t tensor);
 /* Calls fn for each tensor that was posted: with status 0 as soon as its mean has come, or with a
- * negative errno after a failure. On the library's thread, which waits: fn must be short, and calls
+ * negative errno after a failure. On the library's thread, or on the program's own in a post or a
+ * wait where a rank is alone or shares its processor. The thread waits: fn must be short, and calls
  * nothing of an exchange but gradflow_exchange_test. Between steps; fn NULL: no more. */
 int gradflow_exchange_on_done(struct gradflow_exchange *x,
 			      void (*fn)(void *ctx, size_t tensor, int status), void *ctx);

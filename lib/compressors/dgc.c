@@ -131,6 +131,11 @@ static float clipping(const struct gf_selector *s, const struct gf_pool *pool)
 	if (most == 0)
 		return 1;
 	norm = sqrt(gf_kernels()->sum_squares_f32(pool->data, pool->count_elems));
+	if (isinf(norm)) { /* of f32 */
+		norm = 0;
+		for (size_t i = 0; i < pool->count_elems; i++)
+			norm = hypot(norm, pool->data[i]);
+	}
 	return norm > most ? (float)(most / norm) : 1;
 }
 

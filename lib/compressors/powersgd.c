@@ -226,6 +226,25 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 	return 0;
 }
 
+/* A column of zeros would stay so, and what it could carry be kept back for ever: the next step
+ * begins with a new one. */
+static void revive(const struct gf_powersgd_matrix *m, size_t step, size_t tensor, float *q)
+{
+	GF_FREED float *drawn = NULL;
+
+	for (size_t j = 0; j < m->rank; j++) {
+		float *column = q + j * m->cols;
+
+		if (dot(column, column, m->cols) > 0)
+			continue;
+		if (!drawn) {
+			drawn = gf_xcalloc(m->rank * m->cols, sizeof(*drawn));
+			gf_powersgd_start(step, tensor, m->rank * m->cols, drawn);
+		}
+		memcpy(column, drawn + j * m->cols, m->cols * sizeof(*column));
+	}
+}
+
 /* Gradients become the sums over ranks, or scaled the means; the residual becomes what the means
  * leave out. */
 static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
@@ -251,6 +270,7 @@ static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 			multiply(m, (float)s->env.plan->ranks, part->count_elems);
 		memcpy(p->kept + part->at_kept, qs + part->at_q,
 		       part->m.rank * part->m.cols * sizeof(*qs));
+		revive(&part->m, t->step.number, part->tensor, p->kept + part->at_kept);
 	}
 }
 

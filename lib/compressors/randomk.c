@@ -208,6 +208,13 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 	int rc;
 
 	for (i = 0; i < n; i++)
+		if (message_of(s, slot, i)->count_elems > UINT32_MAX) {
+			free(at);
+			return gf_error_set(err, -EINVAL,
+					    "randomk: want at most %u elements in a message, got %zu",
+					    UINT32_MAX, message_of(s, slot, i)->count_elems);
+		}
+	for (i = 0; i < n; i++)
 		at[i + 1] = at[i] + gf_density_count(most, message_of(s, slot, i)->count_elems);
 	t->more = gf_xcalloc(at[n] + 1, sizeof(uint32_t));
 	rc = gf_select_memory(s, slot, 0, at[n] * sizeof(float), err);

@@ -43,7 +43,8 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 	for (i = 0; i < s->nitems && !rc; i++) {
 		float *values = s->items[i].data;
 
-		if (s->items[i].scope != GF_STATE_OWN)
+		/* and the sum of what ranks hold */
+		if (s->items[i].scope != GF_STATE_OWN && s->items[i].rule != GF_STATE_SUM)
 			continue;
 		for (k = 0; k < s->items[i].count_elems; k++)
 			values[k] = factor == 0 ? 0 : (float)(values[k] * factor);

@@ -340,6 +340,7 @@ API int gradflow_exchange_test(struct gradflow_exchange *x, size_t tensor)
 			"gradflow_exchange_test: want an exchange that this process has opened");
 	e = x->exchange;
 	rc = on_host(x, "gradflow_exchange_test", err);
+	rc = rc ?: of_steps(x, "gradflow_exchange_test", err);
 	if (!rc && (!e || gf_embed_is_lost(x))) /* or half a load */
 		rc = failed(x, err);
 	if (!rc && tensor != GRADFLOW_ALL)
@@ -404,8 +405,10 @@ static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 
 static int wait(struct gradflow_exchange *x, size_t tensor, struct gf_error *err)
 {
-	int rc;
+	int rc = of_steps(x, "gradflow_exchange_wait", err);
 
+	if (rc)
+		return rc;
 	if (!x->step)
 		return tensor == GRADFLOW_ALL
 			       ? 0

@@ -159,6 +159,7 @@ struct gf_comm {
 	uint64_t moved_bytes;
 	atomic_bool broken; /* see FAILURE */
 	bool crowded;       /* this host has more ranks than processors for them */
+	size_t matches;     /* messages of one channel that two ranks tell apart; 0: any number */
 	double processors;  /* gf_comm_processor_share; 0: not known */
 	int machine;        /* lowest rank on the same kernel (same) */
 	/* What `iallreduce` and `tell` call, "Open MPI 4.1.4"; "": nothing. After a `tell`, also

@@ -291,6 +291,7 @@ static int divide_tags(struct gf_mpi *m, struct gf_error *err)
 		bits--;
 	m->tag_bits.match = (bits * 5 + 8) / 9;
 	m->tag_bits.channel = bits - m->tag_bits.match;
+	c->matches = (size_t)1 << m->tag_bits.match;
 out:
 	return rc;
 }

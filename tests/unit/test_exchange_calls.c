@@ -298,7 +298,7 @@ static void held(struct caller_rank *r)
 	fill(&c, r->rank, 1);
 	step(&c);
 	memcpy(second[r->rank], c.memory, bytes);
-	if (r->c == gathered)
+	if (r->c == gathered || strstr(r->c, "ef21"))
 		EXPECT(!memcmp(first[r->rank], second[r->rank], bytes), "%s: another step",
 		       (const char *)r->c);
 	caller_close(&c);

@@ -227,6 +227,8 @@ static void misused(struct caller_rank *r)
 	refused(gradflow_exchange_post(x, &g, 1), -EINVAL, "want an exchange of steps");
 	refused(gradflow_exchange_flush(x), -EINVAL, "want an exchange of steps");
 	refused(gradflow_exchange_drop(x), -EINVAL, "want an exchange of steps");
+	refused(gradflow_exchange_test(x, GRADFLOW_ALL), -EINVAL, "want an exchange of steps");
+	refused(gradflow_exchange_wait(x, GRADFLOW_ALL), -EINVAL, "want an exchange of steps");
 	refused(gradflow_all_gather(x, NULL, &number), -EINVAL, "want a half");
 	refused(gradflow_all_gather(x, &h, NULL), -EINVAL, "want a half");
 	h.tensor = 2;

@@ -102,11 +102,45 @@ static void test_start(void)
 	       "another tensor");
 }
 
+/* Nothing in the first step, and then noise. */
+static float late(int rank, size_t step, size_t i)
+{
+	return step == 1 ? 0 : run_noise(rank, step, i, 20);
+}
+
+/* A step of zeros does not end what follows. */
+static void test_zeros(void)
+{
+	static const size_t counts[] = {256};
+	static struct exchange_run run, more;
+	size_t i, moved = 0;
+
+	run = (struct exchange_run){
+		.ranks = 2,
+		.counts = counts,
+		.ntensors = 1,
+		.lanes = 1,
+		.selection = selection("\"rank\": 2"),
+		.lr = 1,
+		.first_step = 1,
+		.steps = 2,
+		.gradient = late,
+	};
+	more = run;
+	more.steps = 3;
+	run_exchange(&run, "a step of zeros, and one");
+	run_exchange(&more, "a step of zeros, and two");
+	for (i = 0; i < counts[0]; i++)
+		moved += run.weights[0][i] != more.weights[0][i];
+	EXPECT(moved > counts[0] / 2, "%zu of %zu weights have moved", moved, counts[0]);
+}
+
 int main(void)
 {
 	watchdog(60);
 	test_matrices();
 	test_message();
 	test_start();
+	test_zeros();
 	return TEST_END();
 }

@@ -575,9 +575,15 @@ static void segments(struct gf_comm *c, void *ctx)
 		{"f32", (size_t)1 << 30, 1 << 18, 1 << 18},
 	};
 	const bool *shared = ctx;
+	struct gf_comm few = *c;
 	struct gf_element e;
 	size_t i, got;
 
+	/* 4 ranks send 6 rounds of a ring to one, which tells 2048 messages apart */
+	few.matches = 2048;
+	EXPECT(!gf_element_coded("f32", GF_OP_SUM, &e, NULL), "f32");
+	got = gf_exec_segment_elems(&few, &e, (size_t)1 << 30);
+	EXPECT(got == 1 << 20, "%zu", got);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		EXPECT(!gf_element_coded(cases[i].codec, GF_OP_SUM, &e, NULL), "%s",
 		       cases[i].codec);

@@ -83,12 +83,17 @@ size_t gf_exec_segment_elems(const struct gf_comm *c, const struct gf_element *e
 	size_t part = divide_up(count_elems, (size_t)c->ranks), elems;
 	size_t part_bytes = gf_element_wire_bytes(element, part);
 	size_t block = SEGMENT_BLOCK_ELEMS;
+	size_t segments = SEGMENTS_MOST, told_apart = SEGMENTS_MOST;
 
 	/* as much on the wire, whatever the codec makes of it */
 	if (element->codec && element->codec->block_elems)
 		block = element->codec->block_elems;
-	if (most < part_bytes / SEGMENTS_MOST)
-		most = part_bytes / SEGMENTS_MOST;
+	if (c->matches) /* a ring sends all of its segments to one rank */
+		told_apart = c->matches / (2 * (size_t)c->ranks);
+	if (told_apart < segments)
+		segments = told_apart ? told_apart : 1;
+	if (most < part_bytes / segments)
+		most = divide_up(part_bytes, segments);
 	/* a part in segments of one length: a short one costs as much */
 	if (part_bytes > most)
 		elems = divide_up(part, divide_up(part_bytes, most));
