@@ -112,7 +112,7 @@ static float late(int rank, size_t step, size_t i)
 static void test_zeros(void)
 {
 	static const size_t counts[] = {256};
-	static struct exchange_run run, more;
+	static struct exchange_run run;
 	size_t i, moved = 0;
 
 	run = (struct exchange_run){
@@ -123,15 +123,12 @@ static void test_zeros(void)
 		.selection = selection("\"rank\": 2"),
 		.lr = 1,
 		.first_step = 1,
-		.steps = 2,
+		.steps = 3,
 		.gradient = late,
 	};
-	more = run;
-	more.steps = 3;
-	run_exchange(&run, "a step of zeros, and one");
-	run_exchange(&more, "a step of zeros, and two");
+	run_exchange(&run, "a step of zeros");
 	for (i = 0; i < counts[0]; i++)
-		moved += run.weights[0][i] != more.weights[0][i];
+		moved += run.weights[0][2][i] != run.weights[0][0][i];
 	EXPECT(moved > counts[0] / 2, "%zu of %zu weights have moved", moved, counts[0]);
 }
 
