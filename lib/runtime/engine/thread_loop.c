@@ -421,7 +421,7 @@ static int enter_round(struct gf_thread *e, struct gf_error *err)
 	int rc;
 
 	gf_thread_lock(e);
-	while (e->relieved && !e->failed && !t->quit)
+	while (e->relieved && !e->failed && !t->rc && !t->quit)
 		gf_comm_thread_nap(t, IDLE_S);
 	rc = gf_comm_thread_kept(t, err); /* the caller's own */
 	if (!rc && e->failed) {
@@ -476,13 +476,13 @@ void *gf_thread_main(void *engine)
 		free_s = gf_exec_free_s(e->exec);
 		goes_on = !gf_backoff_worth(&backoff, free_s) && moved;
 		rests = !goes_on && !rc && !use_time(e);
-		leave_round(e);
-		if (rc) {
+		if (rc) { /* the round stays this thread's */
 			if (e->base.hooks.failed)
 				e->base.hooks.failed(e->base.hooks.ctx, rc);
 			gf_comm_thread_give_up(&e->base.thread, rc, &err);
 			break;
 		}
+		leave_round(e);
 		if (rests)
 			rest(e, &backoff, free_s);
 		else if (goes_on)
