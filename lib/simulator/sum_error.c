@@ -25,7 +25,7 @@ static double common(const struct gf_gradient *g)
 	return fmax(g->correlation, 0);
 }
 
-/* What is summed in 16 bits was rounded to them before. */
+/* Gradients are rounded to 16 bits before they are summed in these. */
 static void add_casts(struct gf_rounding *r)
 {
 	const double n = r->ranks;
@@ -108,7 +108,7 @@ double gf_sim_worst_error(const struct gf_sum_error_of *of, const struct gf_mode
 		most.correlation = fmax(most.correlation, common(g));
 		least.peak = most.peak = fmax(most.peak, g->peak);
 	}
-	/* in whatever shares tensors are in it, it is at most that of one of these */
+	/* the error of a mixture of tensors is at most that of one of these */
 	if (any)
 		worst = fmax(rms(&r, &least), rms(&r, &most));
 	return all && any ? worst : fmax(worst, rms(&r, NULL));

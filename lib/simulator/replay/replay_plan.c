@@ -169,7 +169,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 
 /* --- shards ------------------------------------------------------------------ */
 
-/* What compute does for messages that are issued before that work. */
+/* Compute's work of issuing messages that are ready before that work. */
 static double issued_s(const struct gf_sim_input *step, const double *gates, double work_s)
 {
 	double sum_s = 0;
