@@ -96,8 +96,8 @@ static const struct gf_setting settings[] = {
 	 "prove that the schedules of all ranks add every contribution once, without races and "
 	 "deadlocks"},
 	GF_SETTING_TABLE(3),
-	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace),
-	 "write the first step as a Chrome trace", .written = true, .often = true},
+	{"trace", "FILE", 3, GF_SETTING_TEXT, AT(trace), "write the first step as a Chrome trace",
+	 .written = true, .often = true},
 	{"plot", "FILE", 3, GF_SETTING_OWN, AT(plot),
 	 "draw a step, or curves of a sweep, or who sends to whom in --steps, to "
 	 "FILE.svg, .pdf or .png; FILE.csv: the numbers",

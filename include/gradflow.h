@@ -63,9 +63,9 @@ extern "C" {
  * ends: a late rank's message may yet come to it.
  *
  * MPI. Where ranks are those of an MPI job, the library begins MPI and ends it, so a process opens
- * once, and only the library's thread calls MPI between open and close. Where the program has
- * initialised MPI, with MPI_THREAD_MULTIPLE, it also ends it; then other threads may call it, and a
- * process may open several exchanges.
+ * once. Between open and close one thread at a time calls MPI: the library's, or the program's in a
+ * call of this library. Where the program has initialised MPI, with MPI_THREAD_MULTIPLE, it also
+ * ends it; then other threads may call it, and a process may open several exchanges.
  *
  * SHARDS. An exchange that is opened with `halves` moves what a program of shards (ZeRO, FSDP) moves:
  * gradients to the rank that owns them, and parameters from there to all ranks. It has no steps. Its
@@ -187,8 +187,8 @@ const char *gradflow_exchange_host(const struct gradflow_exchange *x, int rank);
 /* NULL is allowed. On all ranks, also within a step: what was not posted counts as zeros. After a
  * failure it waits for no other rank, and those that are left may open another exchange, unless
  * they were joined by MPI; memory as large as the gradients is lost then. Without a failure it
- * waits until the others close, too, but for 5 s at most; where MPI has joined the ranks, as long as
- * MPI_Finalize does. A forked child keeps its copy. */
+ * waits until the others close, too, but for 5 s at most, or where MPI has joined the ranks as long
+ * as MPI_Finalize does. A forked child keeps its copy. */
 void gradflow_exchange_close(struct gradflow_exchange *x);
 
 /* A tensor's gradient: count elements of that type, at data. */

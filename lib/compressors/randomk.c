@@ -210,9 +210,10 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 	for (i = 0; i < n; i++)
 		if (message_of(s, slot, i)->count_elems > UINT32_MAX) {
 			free(at);
-			return gf_error_set(err, -EINVAL,
-					    "randomk: want at most %u elements in a message, got %zu",
-					    UINT32_MAX, message_of(s, slot, i)->count_elems);
+			return gf_error_set(
+				err, -EINVAL,
+				"randomk: want at most %u elements in a message, got %zu",
+				UINT32_MAX, message_of(s, slot, i)->count_elems);
 		}
 	for (i = 0; i < n; i++)
 		at[i + 1] = at[i] + gf_density_count(most, message_of(s, slot, i)->count_elems);

@@ -50,7 +50,8 @@ static inline bool gf_shard_has(const struct gf_shard *s, unsigned traits)
 {
 	return gf_shard_method_has(s->method, traits);
 }
-/* -ENOTSUP: units are gathered anew for each of several micro-batches, which no prediction knows. */
+/* -ENOTSUP: units are gathered anew for each of several micro-batches, which no prediction knows.
+ */
 int gf_shard_check_batches(const struct gf_shard *s, size_t micro_batches, struct gf_error *err);
 static inline bool gf_shard_is_used(const struct gf_shard *s)
 {

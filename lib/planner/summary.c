@@ -217,8 +217,8 @@ static double whole_bytes(const struct gf_plan *p)
 	const struct gf_sim_input nothing = {.model = p->model};
 	struct gf_memory_use use;
 
-	gf_sim_memory(&(struct gf_memory_setting){p->model, &none, &p->memory, false, p->staleness}, &nothing,
-		      NULL, &use);
+	gf_sim_memory(&(struct gf_memory_setting){p->model, &none, &p->memory, false, p->staleness},
+		      &nothing, NULL, &use);
 	return use.peak_bytes;
 }
 

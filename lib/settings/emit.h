@@ -119,9 +119,9 @@ struct gf_emitter {
 	 * layers into units, as a rule of planner/shards.h (NULL: as it is told); and the rule that
 	 * is all of its default, with these shards: with fewer that is one bucket. Are all
 	 * parameters gathered before forward where there are no units? settle: takes out of a plan
-	 * with units what it cannot be told. Without units, bucket_elems: the size of a bucket that the
-	 * target takes for a plan; closes: does a bucket of so many elements end before the next
-	 * tensor? */
+	 * with units what it cannot be told. Without units, bucket_elems: the size of a bucket that
+	 * the target takes for a plan; closes: does a bucket of so many elements end before the
+	 * next tensor? */
 	unsigned shards;
 	const char *shard_units, *shard_rule;
 	unsigned overlaps;

@@ -135,7 +135,8 @@ static void add_bucket(const struct gf_plan *p, size_t i, struct gf_text *out)
 	int digits;
 
 	/* in whole bytes, as DDP cuts the number off */
-	for (digits = 0, unit = 1; digits < 9 && !(floor(cap * MIB) > (all - last) * MIB); digits++, unit /= 10)
+	for (digits = 0, unit = 1; digits < 9 && !(floor(cap * MIB) > (all - last) * MIB);
+	     digits++, unit /= 10)
 		cap = floor(all / unit) * unit;
 	gf_text_addf(out, "%.*f", digits - 1, cap);
 }

@@ -134,8 +134,8 @@ static void test_beside_own(void)
 			return;
 		if (!g.own.dropped)
 			continue;
-		gf_sim_memory(&(struct gf_memory_setting){&g.model, &g.shard, &wish, false, 1}, &g.in,
-			      &at, &use);
+		gf_sim_memory(&(struct gf_memory_setting){&g.model, &g.shard, &wish, false, 1},
+			      &g.in, &at, &use);
 		held = use.gathered_bytes + use.gradients_bytes - use.parameters_bytes;
 		EXPECT(fabs(held - 0.75 * g.own.peak_bytes) <= 3, "case %d: want %g held, got %g",
 		       i, 0.75 * g.own.peak_bytes, held);
@@ -183,7 +183,8 @@ static void test_by_hand(void)
 	EXPECT_NEAR(at_s[0].start_s, 7, TOLERANCE, "scatter of 0");
 	EXPECT_NEAR(at_s[1].start_s, 9, TOLERANCE, "scatter of 1");
 	EXPECT_NEAR(got.iteration_s, 10.5, TOLERANCE, "step");
-	gf_sim_memory(&(struct gf_memory_setting){&model, &shard, &wish, false, 1}, &in, &times, &use);
+	gf_sim_memory(&(struct gf_memory_setting){&model, &shard, &wish, false, 1}, &in, &times,
+		      &use);
 	EXPECT_NEAR(use.parameters_bytes, 200, TOLERANCE, "parameters");
 	EXPECT_NEAR(use.state_bytes, 400, TOLERANCE, "state");
 	/* at 7 both gradients and the unit 1 are there, and what unit 1 keeps */

@@ -175,7 +175,8 @@ static void test_numbers(void)
 		struct gf_beside_backward mutual = {&slowdown, 1, 1 + some_s(&rng, 1),
 						    some_s(&rng, 1), NULL};
 		struct gf_model_profile model = {.tensors = tensors,
-						 .ntensors = 1 + (size_t)(MOST * gf_rng_uniform(&rng)),
+						 .ntensors =
+							 1 + (size_t)(MOST * gf_rng_uniform(&rng)),
 						 .forward_s = some_s(&rng, 1),
 						 .overlap_slowdown = slowdown,
 						 .issue_s = some_s(&rng, 0.1)};

@@ -199,8 +199,8 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 		gf_xcalloc(step.nworks + 1, sizeof(*messages));
 
 	gf_sim_shard_gates(&step, gates, gates + step.nworks);
-	compute.backward_s = p->model->forward_s + p->model->backward_s +
-			     issued_s(&step, gates, INFINITY);
+	compute.backward_s =
+		p->model->forward_s + p->model->backward_s + issued_s(&step, gates, INFINITY);
 	for (size_t i = 0; i < step.nworks; i++) {
 		const struct gf_shard_work *w = &step.works[i];
 		const struct gf_sim_start start = gf_sim_shard_start(&step, i);
