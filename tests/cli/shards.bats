@@ -106,8 +106,39 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 			gf-plan -q --model resnet50 --shard "$method" --lanes "$lanes" flat.json > plan.json
 			jq -es '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 0.01' \
 				<(gf-sim -q plan.json) <(gf-sim -q --steps plan.json)
+			# compute issues each reduce-scatter
+			jq '.model.issue_s = 0.003' plan.json > issued.json
+			jq -es '.[0].iteration_s / .[1].iteration_s - 1 | fabs < 0.01' \
+				<(gf-sim -q issued.json) <(gf-sim -q --steps issued.json)
 		done
 	done
+}
+
+@test "--memory recompute=yes: forward runs once more, with micro-batches, of a plan that does so, too" {
+	job --shard zero1 > kept.json
+	job --shard zero1 --memory 8G:recompute=yes > again.json
+	job --shard zero1 --memory 8G:recompute=yes --accumulate 2 > twice.json
+	gf-plan -q --shard zero1 --memory 8G:recompute=yes again.json > planned.json
+	jq -es 'map(.model) | .[0].forward_s as $f | .[0].backward_s as $b | def near($x): . / $x - 1 | fabs < 1e-9;
+		(.[1] | (.forward_s | near($f)) and (.backward_s | near($b + $f))) and
+		(.[2] | (.forward_s | near(3 * $f + $b)) and (.backward_s | near($b + $f))) and
+		(.[3].backward_s | near($b + $f))' kept.json again.json twice.json planned.json
+	# micro-batches are added up in gradients of their own
+	job --shard zero2 > one.json
+	job --shard zero2 --accumulate 2 > two.json
+	jq -es 'map(.predicted.memory) | .[1].gradients_bytes - .[0].gradients_bytes == .[0].parameters_bytes' one.json two.json
+	job --shard zero3 > plan.json
+	wants 1 gf-sim --accumulate 4 plan.json
+	says '--accumulate: want 1 with --shard zero3, which gathers anew for each micro-batch, got 4'
+}
+
+@test "gf-sim --ranks: shards of as many ranks, and of a copy's where there are fewer" {
+	job --policy dear --lanes 1 | jq '.model.update_s = 0.8 | .shard = {method: "zero1", group_ranks: 8}' > zero1.json
+	gf-sim -q --ranks 2,64 --table=json zero1.json |
+		jq -es '.[0].compute_s - .[1].compute_s - 0.8 * (1 / 2 - 1 / 64) | fabs < 1e-9'
+	gf-plan -q --model gpt2-small --gpu h100 --shard zero3:across=gpu dgx-h100-4x8 > plan.json
+	gf-sim -q --ranks 4,8,16 --table=json plan.json |
+		jq -es '.[0].memory_bytes > .[1].memory_bytes and .[1].memory_bytes == .[2].memory_bytes'
 }
 
 @test "--shard across a level: shards within it, all-reduces of shards between" {
