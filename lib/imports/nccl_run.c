@@ -502,8 +502,8 @@ static void take_word(const char *line, const char *name, char word[32])
 		snprintf(word, 32, "%.*s", (int)strcspn(value, " \t\r\n;'\"."), value);
 }
 
-/* A program starts. Settings and ranks of the one before it are dropped if that one failed before
- * its first row. */
+/* A program starts. If the program before it failed before its first row, its settings and ranks
+ * are dropped. */
 static void begin_anew(struct gf_nccl_log *log, size_t number)
 {
 	struct gf_nccl_run *run = gf_nccl_begin(log, number);
