@@ -113,6 +113,30 @@ quick="--batch 2 --repeats 3:warmup=1 --threads 1"
 	jq -e '.network | .ranks == 8 and (.allreduce[0].fit | .size_bytes[-1] == 1073741824 and (.time_s[-1] * 1e8 | round) == 770198)' out.txt
 }
 
+@test "--import: records of one line, events that end before they begin, sizes that are no whole numbers" {
+	local all file
+	for file in told mscclpp; do
+		wants 0 gf-profile -q --import "$data/import/$file.jsonl"
+		all=$(jq -cS 'del(.measured, .model.name)' out.txt)
+		jq -sc . "$data/import/$file.jsonl" > line.json # [{...},{...}]
+		wants 0 gf-profile -q --import line.json
+		[ "$(jq -cS 'del(.measured, .model.name)' out.txt)" = "$all" ]
+		jq -sj '.[]' "$data/import/$file.jsonl" > joined.json # {...}{...}
+		wants 0 gf-profile -q --import joined.json
+		[ "$(jq -cS 'del(.measured, .model.name)' out.txt)" = "$all" ]
+	done
+	wants 0 gf-profile -q --import "$data/import/kineto-ddp.json"
+	all=$(jq -cS 'del(.measured, .model.name)' out.txt)
+	jq '.traceEvents += [{ph: "X", cat: "python_function", name: "f", pid: 1, tid: 1, ts: .traceEvents[-1].ts, dur: -100}]' \
+		"$data/import/kineto-ddp.json" > trace.json
+	wants 0 gf-profile -q --import trace.json
+	[ "$(jq -cS 'del(.measured, .model.name)' out.txt)" = "$all" ]
+	sed '2s/,[0-9]*$/,5.898240e+05/; 2s/,[0-9]*,/,5.898240e+05,/' "$data/import/params.csv" > params.csv
+	wants 2 gf-profile --import "$data/import/kineto-cpu.json" --imported params=params.csv
+	one_line
+	says 'count_elems'
+}
+
 @test "--import: a log as it is; OSU, Inspector" {
 	wants 0 gf-profile --import "$data/import/nccl-tests-tagged.log"
 	says 'nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: lines that are no rows (3, first in line 1)'
