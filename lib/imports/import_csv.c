@@ -193,11 +193,11 @@ struct columns {
 	int name, count, dtype, ready, need; /* dtype, need: or -1 */
 };
 
-static int read_count(const struct gf_csv *csv, size_t row, int column, size_t *out,
+static int read_count(const struct gf_csv *csv, size_t row, int column, long long low, size_t *out,
 		      struct gf_error *err)
 {
 	long long value;
-	int rc = gf_units_int(gf_csv_field(csv, row, column), 1, LLONG_MAX / 8, &value, err);
+	int rc = gf_units_int(gf_csv_field(csv, row, column), low, LLONG_MAX / 8, &value, err);
 
 	if (rc < 0)
 		csv_place(csv, row, column, err);
@@ -237,7 +237,7 @@ static int read_dtype(const struct gf_csv *csv, size_t row, int column, enum gf_
 static int read_tensor(const struct gf_csv *csv, size_t row, const struct columns *c,
 		       struct gf_tensor *t, struct gf_error *err)
 {
-	int rc = read_count(csv, row, c->count, &t->count_elems, err);
+	int rc = read_count(csv, row, c->count, 1, &t->count_elems, err);
 
 	t->name = gf_xstrdup(gf_csv_field(csv, row, c->name));
 	t->dtype = GF_F32;
@@ -359,18 +359,6 @@ static int name_all(struct parameters *p, struct gf_model_profile *m, struct gf_
 	return 0;
 }
 
-static int read_elems(const struct gf_csv *csv, size_t row, int column, size_t *elems,
-		      struct gf_error *err)
-{
-	long long n = 0;
-	int rc = gf_units_int(gf_csv_field(csv, row, column), 0, LLONG_MAX, &n, err);
-
-	*elems = (size_t)n;
-	if (rc)
-		csv_place(csv, row, column, err);
-	return rc;
-}
-
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, struct gf_error *err)
 {
 	struct parameters p = {0};
@@ -383,7 +371,7 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, stru
 	if (rc == 0) {
 		p.left = gf_xcalloc(p.csv.nrows + 1, sizeof(*p.left));
 		for (size_t row = 0; row < p.csv.nrows; row++)
-			rc = rc ?: read_elems(&p.csv, row, p.elems, &p.left[row], err);
+			rc = rc ?: read_count(&p.csv, row, p.elems, 0, &p.left[row], err);
 		rc = rc ?: name_all(&p, m, err);
 		free(p.left);
 	}
