@@ -287,17 +287,15 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, enum gf_coll_hal
 	return rc;
 }
 
-static bool is_told(const struct gf_nccl_run *run)
+static bool is_told(const struct gf_nccl_told *t)
 {
-	const struct gf_nccl_told *t = &run->told;
-
 	return t->algorithm[0] || t->protocol[0] || t->channels[0] || t->least[0];
 }
 
 static bool tells(const struct gf_nccl_log *log)
 {
 	for (size_t i = 0; i < log->nruns; i++)
-		if (log->runs[i].nrows && is_told(&log->runs[i]))
+		if (log->runs[i].nrows && is_told(&log->runs[i].told))
 			return true;
 	return false;
 }
@@ -309,7 +307,7 @@ static char *told_words(const struct gf_nccl_told *t, const struct gf_dialect *d
 	struct gf_tuning tuning;
 	char *words;
 
-	if (!t->algorithm[0] && !t->protocol[0] && !t->channels[0] && !t->least[0])
+	if (!is_told(t))
 		return gf_xstrdup("default");
 	if (t->least[0] && strcmp(t->least, t->channels) != 0)
 		return NULL; /* between both */
@@ -364,7 +362,7 @@ static bool is_better(const struct gf_nccl_run *run, const struct gf_nccl_run *t
 	if (run->sweeps && run->listed != taken->listed)
 		return ranks > 0 ? run->listed == ranks : run->listed > taken->listed;
 	/* what was told nothing comes first */
-	return is_told(taken) && !is_told(run);
+	return is_told(&taken->told) && !is_told(&run->told);
 }
 
 /* The run of the collective that counts; nruns: there is none. Names the others. */
