@@ -225,17 +225,22 @@ static int refine(struct gf_planning *s, const char *trace, struct gf_error *err
 	return 0;
 }
 
+/* The request's model, to be changed. */
+static struct gf_model_profile *own_model(struct gf_planning *s)
+{
+	struct gf_model_profile *m = gf_model_profile_copy(s->request.model);
+
+	gf_model_profile_free(s->accumulated);
+	s->request.model = s->accumulated = m;
+	return m;
+}
+
 static int accumulate(struct gf_planning *s, size_t n, struct gf_error *err)
 {
-	struct gf_model_profile *m;
-
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
 				    "--accumulate: want a model with its times, found none");
-	m = gf_model_profile_copy(s->request.model);
-	gf_model_accumulate(m, n);
-	gf_model_profile_free(s->accumulated);
-	s->request.model = s->accumulated = m;
+	gf_model_accumulate(own_model(s), n);
 	return 0;
 }
 
@@ -243,17 +248,13 @@ static int accumulate(struct gf_planning *s, size_t n, struct gf_error *err)
 static int recompute(struct gf_planning *s, struct gf_error *err)
 {
 	const struct gf_plan *given = s->documents.plan;
-	struct gf_model_profile *m;
 
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
 				    "--memory: recompute: want a model with its times, found none");
 	if (given && s->request.model == given->model && given->memory.recompute)
 		return 0; /* does so already */
-	m = gf_model_profile_copy(s->request.model);
-	gf_sim_recompute(m);
-	gf_model_profile_free(s->accumulated);
-	s->request.model = s->accumulated = m;
+	gf_sim_recompute(own_model(s));
 	return 0;
 }
 
