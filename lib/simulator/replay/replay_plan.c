@@ -175,8 +175,9 @@ static double issued_s(const struct gf_sim_input *step, const double *gates, dou
 	double sum_s = 0;
 
 	for (size_t i = 0; i < step->nworks; i++)
-		if (gates[i] < work_s)
-			sum_s += gf_sim_shard_start(step, i).issue_s;
+		if (!step->works[i].gather && gates[i] < work_s)
+			sum_s += gf_sim_issue_s(step->model,
+						&step->messages[step->works[i].message]);
 	return sum_s;
 }
 
@@ -199,8 +200,7 @@ static int replay_works(const struct gf_replay_setting *s, struct gf_replayed *o
 		gf_xcalloc(step.nworks + 1, sizeof(*messages));
 
 	gf_sim_shard_gates(&step, gates, gates + step.nworks);
-	compute.backward_s =
-		p->model->forward_s + p->model->backward_s + issued_s(&step, gates, INFINITY);
+	compute.backward_s = p->model->forward_s + p->model->backward_s + gf_sim_issues_s(&step);
 	for (size_t i = 0; i < step.nworks; i++) {
 		const struct gf_shard_work *w = &step.works[i];
 		const struct gf_sim_start start = gf_sim_shard_start(&step, i);
