@@ -204,17 +204,16 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 	const size_t n = s->env.plan->nmessages;
 	struct gf_work *list = gf_select_own_work(s, slot, s->nplan_work);
 	struct gf_select_slot *t = &s->slots[slot];
-	size_t *at = gf_xcalloc(n + 1, sizeof(*at)), i;
+	size_t *at, i;
 	int rc;
 
 	for (i = 0; i < n; i++)
-		if (message_of(s, slot, i)->count_elems > UINT32_MAX) {
-			free(at);
+		if (message_of(s, slot, i)->count_elems > UINT32_MAX)
 			return gf_error_set(
 				err, -EINVAL,
 				"randomk: want at most %u elements in a message, got %zu",
 				UINT32_MAX, message_of(s, slot, i)->count_elems);
-		}
+	at = gf_xcalloc(n + 1, sizeof(*at));
 	for (i = 0; i < n; i++)
 		at[i + 1] = at[i] + gf_density_count(most, message_of(s, slot, i)->count_elems);
 	t->more = gf_xcalloc(at[n] + 1, sizeof(uint32_t));
