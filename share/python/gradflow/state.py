@@ -560,8 +560,8 @@ class State:
         before = self.plan, self.where
         try:
             for found, of in ((plan, where), before):
-                want(staleness(found, of)[0] == 1, f"{of}: /pipeline/staleness", "1 of plans that take turns",
-                     staleness(found, of)[0])
+                late = staleness(found, of)[0]
+                want(late == 1, f"{of}: /pipeline/staleness", "1 of plans that take turns", late)
             check_names(plan or {}, where, self.parameters)
             self.plan, self.where = plan, where
             self._open(self.order, messages)
