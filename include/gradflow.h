@@ -64,8 +64,8 @@ extern "C" {
  *
  * MPI. Where ranks are those of an MPI job, the library begins MPI and ends it, so a process opens
  * once. Between open and close one thread at a time calls MPI: the library's, or the program's in a
- * call of this library. Where the program has initialised MPI, with MPI_THREAD_MULTIPLE, it also
- * ends it; then other threads may call it, and a process may open several exchanges.
+ * call of this library. A program that initialises MPI, with MPI_THREAD_MULTIPLE, ends it as well:
+ * its other threads may call MPI then, and a process may open several exchanges.
  *
  * SHARDS. An exchange that is opened with `halves` moves what a program of shards (ZeRO, FSDP) moves:
  * gradients to the rank that owns them, and parameters from there to all ranks. It has no steps. Its

@@ -298,8 +298,8 @@ static const struct gf_allreduce_cost *unmeasured(const struct run *r, const str
 }
 
 /* Lines of short messages say little of a long one, and the best plan may send the whole gradient
- * at once. The entry that seems the fastest measures that message, and the next one that seems so,
- * until the fastest entry has measured it. */
+ * at once. That message is measured by the entry that is the fastest by its lines. Where another
+ * entry is faster then, the message is measured by that entry, too, and so on. */
 static int measure_gradient(struct run *r, struct gf_network *net, struct gf_error *err)
 {
 	const size_t bytes = r->config->gradient_bytes / 4 * 4;

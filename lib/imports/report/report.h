@@ -154,7 +154,7 @@ void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture);
  * times of steps, and of messages by kind and size, or of an algorithm by size. A rank's steps are
  * set beside its own. A time is slower if its median is later by more than GF_UNCERTAINTY_TIMES, by
  * which medians of one thing differ, and the doubt of both medians, on any rank; a table has one
- * time without doubt. What took no time before is not compared.
+ * time without doubt. Times that were 0 before are not compared.
  */
 struct gf_against {
 	const char *before; /* files */
