@@ -276,12 +276,14 @@ static void note(struct gf_allreduce_cost *cost, const struct gf_measure_mutual 
 }
 
 /* A message below the first size at which another line begins may fare worse: MPI's own all-reduce
- * sends it in another way. */
+ * sends it in another way. What it starts later by does not count twice. */
 static int measure_below(const struct gf_measure_overlap *like, struct gf_measure_step *step,
 			 struct gf_allreduce_cost *cost, struct gf_error *err)
 {
+	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 	struct gf_measure_overlap o = *like;
 	struct gf_measure_mutual found = {0};
+	double alone_s, message;
 	int rc;
 
 	if (!cost->nlarger)
@@ -290,8 +292,10 @@ static int measure_below(const struct gf_measure_overlap *like, struct gf_measur
 	if (o.bytes < BELOW_LEAST)
 		return 0;
 	rc = gf_measure_overlap(&o, step, &found, err);
-	if (rc == 0 && found.message > cost->beside.message_slowdown)
-		cost->beside.message_slowdown = found.message;
+	alone_s = gf_cost_lines_s(&lines, (double)o.bytes);
+	message = found.message - cost->beside.startup_extra_s / alone_s;
+	if (rc == 0 && message > cost->beside.message_slowdown)
+		cost->beside.message_slowdown = message;
 	return rc;
 }
 
@@ -300,15 +304,14 @@ static int measure_short(const struct gf_measure_overlap *o, struct gf_measure_s
 			 struct gf_allreduce_cost *cost, double *issue_s, struct gf_error *err)
 {
 	struct gf_measure_issued issued = {0};
-	int rc = measure_below(o, step, cost, err);
+	int rc = gf_measure_issue(o, step, &issued, err);
 
-	rc = rc ?: gf_measure_issue(o, step, &issued, err);
 	if (rc)
 		return rc;
 	cost->beside.startup_extra_s = issued.extra_s;
 	if (issue_s)
 		*issue_s = issued.issue_s;
-	return 0;
+	return measure_below(o, step, cost, err);
 }
 
 static int measure_others(const struct gf_measure_beside *c, struct gf_measure_step *step,
@@ -326,7 +329,8 @@ static int measure_others(const struct gf_measure_beside *c, struct gf_measure_s
 			struct gf_measure_overlap o = load_of(c, p, cost, lanes);
 			double passed_s;
 
-			if (twins[i] < i || (int)cost->beside.ncompute_slowdown >= lanes)
+			/* measured, or not known with fewer lanes */
+			if (twins[i] < i || (int)cost->beside.ncompute_slowdown != lanes - 1)
 				continue;
 			if (o.repeats > FEWER_REPEATS)
 				o.repeats = FEWER_REPEATS;
@@ -355,8 +359,8 @@ static void take_over(struct gf_beside_backward *to, const struct gf_beside_back
 	to->compute_slowdown = gf_xmemdup(from->compute_slowdown, size);
 }
 
-/* Algorithms for which there was no time are taken to be as the first: else plans would be compared
- * by different measures. */
+/* Algorithms that are not known, or for which there was no time, are taken to be as the first: else
+ * plans would be compared by different measures. */
 static void fill_in(struct gf_network *net, const struct gf_beside_backward *b, const size_t *twins)
 {
 	for (size_t i = 0; i < net->nallreduce; i++) {
@@ -364,7 +368,7 @@ static void fill_in(struct gf_network *net, const struct gf_beside_backward *b, 
 
 		if (twins[i] < i)
 			take_over(to, &net->allreduce[twins[i]].beside);
-		else if (!to->ncompute_slowdown)
+		else if (!to->ncompute_slowdown && b->ncompute_slowdown)
 			take_over(to, b);
 	}
 }

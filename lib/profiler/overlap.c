@@ -12,6 +12,9 @@ enum { MOST_MESSAGES = 64 };
 static const size_t largest_message = (size_t)4 << 20;
 /* Small messages, whose bytes cost nothing. */
 static const size_t issued_bytes = 256;
+/* The part of the messages that is left when backward begins. A rank that waits for the first one
+ * may pass on the others, too; if less is left, the pass tells nothing. */
+static const double least_left = 0.25;
 
 double gf_measure_slowdown(double lost_s, double busy_s)
 {
@@ -37,6 +40,26 @@ double gf_measure_share_done(const struct gf_message_times *times, size_t count,
 			done += (at_s - times[i].start_s) / span;
 	}
 	return done / (double)count;
+}
+
+struct gf_measure_mutual gf_measure_weigh(const struct gf_message_times *times, size_t count,
+					  double begin_s, double without_s, double with_s,
+					  double alone_s)
+{
+	const double end_s = begin_s + with_s, done = gf_measure_share_done(times, count, begin_s);
+	double last_s = begin_s, flown_s, carried_s;
+
+	if (done > 1 - least_left)
+		return (struct gf_measure_mutual){NAN, NAN, NAN};
+	for (size_t i = 0; i < count; i++)
+		last_s = fmax(last_s, times[i].end_s);
+	flown_s = fmin(end_s, last_s) - begin_s;
+	carried_s = alone_s * (gf_measure_share_done(times, count, end_s) - done);
+	return (struct gf_measure_mutual){
+		.overlap_slowdown = gf_measure_slowdown(with_s - without_s, carried_s),
+		.compute = gf_measure_slowdown(with_s - without_s, flown_s),
+		.message = gf_measure_slowdown(flown_s - carried_s, flown_s),
+	};
 }
 
 /* --- passes --------------------------------------------------------------- */
@@ -184,25 +207,6 @@ static int without_messages(struct gf_measure_exchange *x, struct gf_measure_pas
 	return rc;
 }
 
-static struct gf_measure_mutual weigh(const struct gf_measure_exchange *x, double begin_s,
-				      double without_s, double with_s, double alone_s)
-{
-	const struct gf_message_times *times = gf_engine_times(x->engine);
-	size_t n = x->plan.nmessages;
-	double end_s = begin_s + with_s, last_s = begin_s, flown_s, carried_s;
-
-	for (size_t i = 0; i < n; i++)
-		last_s = fmax(last_s, times[i].end_s);
-	flown_s = fmin(end_s, last_s) - begin_s;
-	carried_s = alone_s * (gf_measure_share_done(times, n, end_s) -
-			       gf_measure_share_done(times, n, begin_s));
-	return (struct gf_measure_mutual){
-		.overlap_slowdown = gf_measure_slowdown(with_s - without_s, carried_s),
-		.compute = gf_measure_slowdown(with_s - without_s, flown_s),
-		.message = gf_measure_slowdown(flown_s - carried_s, flown_s),
-	};
-}
-
 static int once(void *load, struct gf_measure_pass *pass, double alone_s,
 		struct gf_measure_mutual *mutual, struct gf_error *err)
 {
@@ -220,7 +224,8 @@ static int once(void *load, struct gf_measure_pass *pass, double alone_s,
 	gf_engine_backward_end(x->engine);
 	rc = rc ?: gf_measure_exchange_wait(x, err);
 	if (rc == 0)
-		*mutual = weigh(x, begin_s, without_s, with_s, alone_s);
+		*mutual = gf_measure_weigh(gf_engine_times(x->engine), x->plan.nmessages, begin_s,
+					   without_s, with_s, alone_s);
 	return rc;
 }
 
@@ -294,20 +299,21 @@ static const struct gf_measure_traffic by_host = {
 
 enum { COLUMNS = sizeof(struct gf_measure_mutual) / sizeof(double) };
 
-/* Per column the median over all ranks' rows. */
+/* Per column the median over all ranks' rows, of those that are numbers; 0: there are none. */
 static int medians(const struct gf_measure_overlap *c, const struct gf_measure_traffic *ops,
 		   void *load, const double *mine, size_t columns, double *out,
 		   struct gf_error *err)
 {
-	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i, k;
+	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i, k, known;
 	GF_FREED double *all = gf_xcalloc(all_n * columns, sizeof(*all));
 	GF_FREED double *column = gf_xcalloc(all_n, sizeof(*column));
 	int rc = ops->gather(load, mine, n * columns * sizeof(*mine), all, err);
 
 	for (k = 0; k < columns && rc == 0; k++) {
-		for (i = 0; i < all_n; i++)
-			column[i] = all[i * columns + k];
-		out[k] = gf_stat_median(column, all_n);
+		for (i = known = 0; i < all_n; i++)
+			if (!isnan(all[i * columns + k]))
+				column[known++] = all[i * columns + k];
+		out[k] = known ? gf_stat_median(column, known) : 0;
 	}
 	return rc;
 }
@@ -328,7 +334,7 @@ static int repeat(const struct gf_measure_overlap *c, const struct gf_measure_tr
 		rc = ops->once(load, pass, alone_s, &mine[i], err);
 	rc = rc ?: medians(c, ops, load, &mine->overlap_slowdown, COLUMNS, found, err);
 	if (rc == 0)
-		*mutual = (struct gf_measure_mutual){found[0], found[1], found[2]};
+		*mutual = (struct gf_measure_mutual){fmax(1, found[0]), found[1], found[2]};
 	return rc;
 }
 

@@ -46,7 +46,7 @@ struct gf_measure_overlap {
 	double timeout_s;
 };
 
-/* All >= 1; compute and message are 0 where they are not measured. */
+/* All >= 1; compute and message are 0 where they are not known. */
 struct gf_measure_mutual {
 	double overlap_slowdown, compute, message;
 };
@@ -105,6 +105,12 @@ double gf_measure_pass_backward(struct gf_measure_pass *p);
 
 /* The part of all messages that had been transferred at a point of time. */
 double gf_measure_share_done(const struct gf_message_times *times, size_t count, double at_s);
+
+/* Backward takes without_s, and with_s from begin_s on, beside the rest of messages that take
+ * alone_s in all. NAN: so little was left of them that the pass tells nothing. */
+struct gf_measure_mutual gf_measure_weigh(const struct gf_message_times *times, size_t count,
+					  double begin_s, double without_s, double with_s,
+					  double alone_s);
 
 /* All functions but close are collective. */
 struct gf_measure_traffic {

@@ -92,6 +92,47 @@ static void test_slowdown(void)
 			    1e-12, "case %zu", i);
 }
 
+/* Four messages of a second each alone; backward takes 4 s alone, and begins at 10. */
+static void test_weigh(void)
+{
+	static const struct {
+		const char *name;
+		double end_s[4]; /* each begins as the one before ends, the first at 9 */
+		double with_s;
+		struct gf_measure_mutual want;
+	} cases[] = {
+		{"free of each other", {10, 11, 12, 13}, 4, {1, 1, 1}},
+		/* 3 s in flight, of which backward loses 1 */
+		{"backward loses", {10, 11, 12, 13}, 5, {1.5, 1.5, 1}},
+		/* 3 s of messages take 6, of which backward loses 2 */
+		{"both lose", {10, 12, 14, 16}, 6, {3, 1.5, 2}},
+		/* of the last one half goes beside backward */
+		{"after backward", {10, 12, 14, 18}, 6, {1 / (1 - 2 / 2.5), 1.5, 2.4}},
+		{"passed on before", {9.4, 9.6, 9.8, 10}, 4.1, {NAN, NAN, NAN}},
+		{"nearly all before", {9.3, 9.6, 9.9, 10.5}, 4.1, {NAN, NAN, NAN}},
+	};
+
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_message_times times[4];
+		struct gf_measure_mutual got;
+		double values[3], want[3];
+
+		for (size_t k = 0; k < 4; k++)
+			times[k] = (struct gf_message_times){
+				.start_s = k ? cases[i].end_s[k - 1] : 9,
+				.end_s = cases[i].end_s[k],
+			};
+		got = gf_measure_weigh(times, 4, 10, 4, cases[i].with_s, 4);
+		memcpy(values, &got, sizeof(values));
+		memcpy(want, &cases[i].want, sizeof(want));
+		for (size_t k = 0; k < 3; k++)
+			if (isnan(want[k]))
+				EXPECT(isnan(values[k]), "%s: %g", cases[i].name, values[k]);
+			else
+				EXPECT_NEAR(values[k], want[k], 1e-12, "%s: %zu", cases[i].name, k);
+	}
+}
+
 /* Two levels: pairs that share one link each. Of the rack, 4 groups: a byte costs 2 * 3/4 * 10 = 15
  * on the link, and the message 20 alone. */
 static void test_contention_floor(void)
@@ -438,6 +479,7 @@ int main(void)
 	test_stat();
 	test_sizes();
 	test_slowdown();
+	test_weigh();
 	test_contention_floor();
 	test_compute();
 	test_share();
