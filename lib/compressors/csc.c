@@ -357,7 +357,6 @@ static int send(struct gf_selector *s, struct gf_error *err)
 
 static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end, .meanwhile = meanwhile},
-	.check = gf_select_check_whole,
 	.open = open_csc,
 	.close = close_csc,
 	.begin = gf_csc_begin,

@@ -431,7 +431,6 @@ static int send(struct gf_selector *s, struct gf_error *err)
 
 const struct gf_select_ops gf_select_csc_gpu = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
-	.check = gf_select_check_whole,
 	.open = open_csc,
 	.close = close_csc,
 	.begin = begin,

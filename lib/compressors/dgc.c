@@ -212,7 +212,6 @@ static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "dgc.residual",
-	.check = gf_select_check_whole,
 	.open = gf_topk_open_arrays,
 	.close = gf_topk_close,
 	.begin = begin,

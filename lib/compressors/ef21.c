@@ -146,7 +146,6 @@ static void state(struct gf_selector *s, struct gf_state *list)
 static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
-	.check = gf_select_check_whole,
 	.open = gf_topk_open_arrays,
 	.close = gf_topk_close,
 	.begin = gf_topk_begin,

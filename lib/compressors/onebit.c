@@ -234,7 +234,6 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.residual = "onebit.residual",
-	.check = gf_select_check_whole,
 	.open_slot = open_slot,
 };
 

@@ -427,7 +427,6 @@ static void state(struct gf_selector *s, struct gf_state *list)
 static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.residual = "powersgd.residual",
-	.check = gf_select_check_whole,
 	.open = open_powersgd,
 	.open_slot = open_slot,
 	.close = close_powersgd,

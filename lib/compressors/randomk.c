@@ -146,8 +146,6 @@ static int prepare(void *ctx, size_t slot, size_t message, struct gf_gpu_stream 
 
 	(void)q;
 	(void)err;
-	if (w->half == GF_COLL_ALL_GATHER)
-		return 0;
 	pick(params->seed, t->step.number, message, n, w->count_elems, index);
 	gf_feedback_add(s, data, first, n);
 	if (gf_finite_prefix(data + first, n) < n)
@@ -160,11 +158,7 @@ static int finish(void *ctx, size_t slot, size_t message, struct gf_gpu_stream *
 		  struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	const struct gf_work *w = &s->slots[slot].list[message];
-
-	(void)q;
-	(void)err;
-	return w->half == GF_COLL_REDUCE_SCATTER ? 0 : gf_select_unscale(s, slot, w, q, err);
+	return gf_select_unscale(s, slot, &s->slots[slot].list[message], q, err);
 }
 
 static int end(void *ctx, size_t slot, struct gf_gpu_stream *q, struct gf_error *err)
@@ -218,9 +212,8 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 		at[i + 1] = at[i] + gf_density_count(most, message_of(s, slot, i)->count_elems);
 	t->more = gf_xcalloc(at[n] + 1, sizeof(uint32_t));
 	rc = gf_select_memory(s, slot, 0, at[n] * sizeof(float), err);
-	for (i = 0; i < s->nplan_work && !rc; i++)
-		/* the message of the plan that it is, or is a half of */
-		list[i].data = (float *)t->memory[0] + at[list[i].after ? list[i].after - 1 : i];
+	for (i = 0; i < n && !rc; i++)
+		list[i].data = (float *)t->memory[0] + at[i];
 	free(at);
 	return rc;
 }

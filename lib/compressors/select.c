@@ -53,12 +53,11 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 {
 	const struct gf_select_ops *ops = find(gf_selection_plan(&plan->selection))->ops;
 
-	if (!ops)
-		return gf_error_set(
-			err, -ENOTSUP,
-			"the plan wants selection \"%s\", which no training method here does",
-			gf_selection_name(&plan->selection));
-	return ops->check ? ops->check(plan, err) : 0;
+	return ops ? 0
+		   : gf_error_set(
+			     err, -ENOTSUP,
+			     "the plan wants selection \"%s\", which no training method here does",
+			     gf_selection_name(&plan->selection));
 }
 
 int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
@@ -84,7 +83,7 @@ int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 	if (!ops)
 		return gf_error_set(err, -ENOTSUP, "selection \"%s\" goes by the host",
 				    gf_selection_name(&plan->selection));
-	return ops->check ? ops->check(plan, err) : 0;
+	return 0;
 }
 
 int gf_select_open(struct gf_selector **selector, const struct gf_select_env *env,
@@ -190,7 +189,8 @@ void gf_select_begin(struct gf_selector *s, size_t slot, const struct gf_select_
 
 const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n)
 {
-	*n = s->nplan_work;
+	/* sets take other paths, which cannot fail */
+	*n = gf_selection_has(&s->env.plan->selection, GF_SELECT_SETS) ? 0 : s->nplan_work;
 	return s->ops->expect ? s->ops->expect(s, n) : s->plan_work[0];
 }
 
@@ -404,18 +404,6 @@ int gf_select_copy(const struct gf_selector *s, void *to, const void *from, enum
 			   s->env.pools[0].count_elems * sizeof(float), kind, err);
 
 	return rc ?: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
-}
-
-int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err)
-{
-	for (size_t i = 0; i < plan->nmessages; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(
-				err, -ENOTSUP,
-				"message %zu: selection %s wants half \"all\", got \"%s\"", i,
-				gf_selection_name(&plan->selection),
-				gf_half_names[plan->messages[i].half]);
-	return 0;
 }
 
 struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool, size_t element)

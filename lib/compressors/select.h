@@ -117,6 +117,9 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list, siz
 /* The message's values times `by`; now, or on q. */
 int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w, double by,
 		       struct gf_gpu_stream *q, struct gf_error *err);
+/* How many of the values are finite before the first that is not; count if all are. At the speed of
+ * memory as long as they are. */
+size_t gf_finite_prefix(const float *values, size_t count);
 /* The first of `count` elements of the pool, from `first` on, that is not finite; their values are
  * at `values`. */
 struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool, const float *values,

@@ -49,8 +49,6 @@ struct gf_select_ops {
 	/* The selection has error feedback, and so is the residual called in checkpoints; NULL:
 	 * none */
 	const char *residual;
-	/* Is there a reason not to run this plan? (optional) */
-	int (*check)(const struct gf_plan *plan, struct gf_error *err);
 	/* Allocates the state, on this rank alone, then each slot's; `close` follows also if they
 	 * fail. (optional, all) */
 	int (*open)(struct gf_selector *s, struct gf_error *err);
@@ -98,9 +96,6 @@ int gf_select_unscale(const struct gf_selector *s, size_t slot, const struct gf_
 /* FEEDBACK, of the pool's memory. */
 void gf_feedback_add(const struct gf_selector *s, float *data, size_t first, size_t count);
 void gf_feedback_commit(struct gf_selector *s, float *data, size_t first, size_t count);
-/* How many of the values are finite before the first that is not; count if all are. At the speed of
- * memory as long as they are. */
-size_t gf_finite_prefix(const float *values, size_t count);
 /* The slot's own list of n messages, which begins as the plan's. */
 struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot, size_t n);
 /* Allocates the slot's `which`-th piece of memory for messages. */
@@ -136,8 +131,6 @@ static inline unsigned char *gf_select_set(const struct gf_work *w, size_t rank)
 	return (unsigned char *)w->data + rank * w->element.size_bytes;
 }
 
-/* A `check`: messages are not split into halves. */
-int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err);
 /* An element of the pool is not finite. */
 struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool, size_t element);
 

@@ -383,7 +383,6 @@ static const struct gf_select_ops ops = {
 	.hooks = {.prepare = prepare, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "sparse.residual",
-	.check = gf_select_check_whole,
 	.open = open_topk,
 	.close = gf_topk_close,
 	.begin = gf_topk_begin,

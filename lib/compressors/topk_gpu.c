@@ -173,7 +173,6 @@ const struct gf_select_ops gf_select_topk_gpu = {
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.residual = "sparse.residual",
-	.check = gf_select_check_whole,
 	.open = open_topk,
 	.close = close_topk,
 	.begin = begin,

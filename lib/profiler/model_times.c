@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "compressors/select.h"
 #include "cost/stat.h"
 #include "cuda/gpu.h"
 #include "profiler/chain.h"
@@ -179,6 +180,8 @@ static int recorder_update(struct recorder *r, const float *grads, struct gf_err
 		return 0;
 	}
 	start_s = gf_clock_s();
+	/* as training looks at what has come */
+	(void)gf_finite_prefix(grads, step->offsets[step->ntensors]);
 	gf_sgd_update(&gf_sgd_between_passes, 1, grads, step->params, step->velocity,
 		      step->offsets[step->ntensors]);
 	r->row[COLUMN_UPDATE] = gf_clock_s() - start_s;

@@ -14,7 +14,6 @@
  */
 #include "trainer/method_parts.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/heap.h"
@@ -372,24 +371,6 @@ int gf_method_refuse(const struct gf_method *m, size_t step, struct gf_select_ba
 		m->env.plan->model->tensors[bad.tensor].name, step, bad.element, why);
 }
 
-/* The gradient that this step applies has come: is it to be skipped? 1: it ends the run. */
-static int judge(struct gf_method *m, struct gf_error *err)
-{
-	struct gf_select_bad bad;
-	bool overflow;
-	int rc = m->shards ? gf_method_shards_inspect(m, &bad, err)
-			   : gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, NULL, &bad, err);
-
-	if (rc)
-		return rc;
-	overflow = gf_loss_scale_note(&m->scale, m->applied->scale, bad.found);
-	if (bad.found && !overflow && !m->env.skip_bad)
-		return gf_method_refuse(m, m->applied->number, bad, err);
-	m->skip = bad.found;
-	m->skipped += bad.found;
-	return 0;
-}
-
 /* The oldest gradient under way is waited for, by the device. A run that is to end has told nobody
  * of this step's messages, or of all: the same on all ranks. */
 static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
@@ -436,7 +417,28 @@ int gf_method_exchange(struct gf_method *m, struct gf_error *err)
 		return exchange_ahead(m, full, err);
 	rc = gf_exchange_next(m->exchange, full, &m->applied, err);
 	m->timed = m->applied ? m->applied->number : 0;
-	return rc || !m->applied || !m->env.params ? rc : judge(m, err);
+	return rc;
+}
+
+/* Is what has come to be skipped? */
+int gf_method_judge(struct gf_method *m, struct gf_error *err)
+{
+	struct gf_select_bad bad;
+	bool overflow;
+	int rc;
+
+	if (m->late.used || m->ahead || !m->applied || !m->env.params)
+		return 0;
+	rc = m->shards ? gf_method_shards_inspect(m, &bad, err)
+		       : gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, NULL, &bad, err);
+	if (rc)
+		return rc;
+	overflow = gf_loss_scale_note(&m->scale, m->applied->scale, bad.found);
+	if (bad.found && !overflow && !m->env.skip_bad)
+		return gf_method_refuse(m, m->applied->number, bad, err);
+	m->skip = bad.found;
+	m->skipped += bad.found;
+	return 0;
 }
 
 /* The step that is due. */

@@ -33,6 +33,7 @@
  *	gf_method_ready(m, tensor) ...		// from backward
  *	gf_method_backward_end(m);
  *	gf_method_exchange(m, &err);		// what this step applies
+ *	gf_method_judge(m, &err);		// may it be applied?
  *	gf_method_update(m, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also after a resume.
  *
@@ -91,9 +92,11 @@ void gf_method_forward_end(struct gf_method *m);
 void gf_method_ready(struct gf_method *m, size_t tensor);
 void gf_method_early(struct gf_method *m, size_t tensor);
 void gf_method_backward_end(struct gf_method *m);
-/* 1: a gradient is infinite or not a number, which ends the run on all ranks alike; err names the
- * step, and the tensor where it is known. */
 int gf_method_exchange(struct gf_method *m, struct gf_error *err);
+/* Passes over what has come. 1: a gradient is infinite or not a number, which ends the run on all
+ * ranks alike; err names the step, and the tensor where it is known. LATE finds it as it applies
+ * it, a device as it adds up. */
+int gf_method_judge(struct gf_method *m, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, double lr);
 /* Do passes call gf_method_need? LATE and SHARDS, above. */

@@ -225,7 +225,8 @@ static int exchange(const struct gf_stepper *s, struct gf_step_times *t, struct 
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	record(s->method, s->timeline, t);
-	return look_at_sums(s, err);
+	rc = gf_method_judge(s->method, err);
+	return rc ?: look_at_sums(s, err);
 }
 
 int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_outcome *out,

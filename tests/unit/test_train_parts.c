@@ -166,7 +166,6 @@ static void test_methods(void)
 	static const struct gf_select_plan someday = {.name = "someday"};
 	struct gf_plan plan = two_messages();
 	struct gf_error err = {""};
-	char *want;
 
 	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
 	EXPECT(gf_selection_has(&plan.selection, GF_SELECT_LOSSLESS), "plain");
@@ -179,15 +178,7 @@ static void test_methods(void)
 	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP, "someday");
 	EXPECT_TEXT(err.text,
 		    "the plan wants selection \"someday\", which no training method here does");
-	plan.selection = test_selection("pieces");
-	want = gf_xasprintf("message 1: selection %s wants half \"all\", got \"split\"",
-			    gf_selection_name(&plan.selection));
-	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
-	plan.messages[1].half = GF_HALF_SPLIT;
-	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP, "halves");
-	EXPECT_TEXT(err.text, want);
 	plan.selection = (struct gf_selection){0};
-	free(want);
 	gf_plan_release(&plan);
 }
 
