@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "gf_kernels.h"
 
 /* Connections and caches are warm after one repeat; a short one may still find threads asleep. */
 static const double short_repeat_s = 0.02;
@@ -108,6 +109,24 @@ static int open_halves(struct gf_measure_exchange *x, struct gf_error *err)
 	return gf_engine_agree(x->engine, gf_engine_expect(x->engine, x->work, n, err), err);
 }
 
+size_t gf_measure_others_bytes(size_t gradient_bytes)
+{
+	static const size_t most = (size_t)256 << 20;
+
+	return 2 * (gradient_bytes < most / 2 ? gradient_bytes : most / 2);
+}
+
+/* As a pass of compute and an update. */
+static void compute(struct gf_measure_exchange *x)
+{
+	const size_t n = x->config.others_bytes / sizeof(*x->others) / 2;
+
+	if (!x->others)
+		return;
+	gf_kernels()->axpby_f32(0.5f, x->others, 0.5f, x->others + n, n);
+	memset(x->memory ? x->memory : x->grads, 0, elems_of(&x->config) * sizeof(*x->grads));
+}
+
 int gf_measure_exchange_open(struct gf_measure_exchange *x,
 			     const struct gf_measure_exchange_config *config, struct gf_error *err)
 {
@@ -120,6 +139,11 @@ int gf_measure_exchange_open(struct gf_measure_exchange *x,
 	if (rc < 0) {
 		gf_measure_exchange_close(x);
 		return rc;
+	}
+	if (config->others_bytes) {
+		/* written: what only reads sees the system's one page of zeros */
+		x->others = gf_xcalloc(1, config->others_bytes);
+		memset(x->others, 1, config->others_bytes);
 	}
 	/* zeros: sums of sums would grow out of range */
 	memset(x->grads, 0, elems_of(config) * sizeof(*x->grads));
@@ -136,6 +160,7 @@ void gf_measure_exchange_close(struct gf_measure_exchange *x)
 		free(x->work);
 	}
 	gf_plan_release(&x->plan);
+	free(x->others);
 	/* else a rank may yet fetch a lost message */
 	if (!x->config.comm->broken)
 		free(x->memory);
@@ -178,9 +203,12 @@ int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err)
 /* Ranks meet, then all messages go; *elapsed_s until the last has come. */
 static int exchange_once(struct gf_measure_exchange *x, double *elapsed_s, struct gf_error *err)
 {
-	int rc = gf_engine_barrier(x->engine, err);
-	double start = gf_clock_s();
+	double start;
+	int rc;
 
+	compute(x);
+	rc = gf_engine_barrier(x->engine, err);
+	start = gf_clock_s();
 	if (rc < 0)
 		return rc;
 	rc = gf_measure_exchange_go(x, err);

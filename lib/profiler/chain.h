@@ -21,6 +21,9 @@
  * (exchange/callers_memory.h), as in PyTorch: then the copies count that this needs where ranks of
  * a host are neighbours, and the means that are made of sums.
  *
+ * Compute works on its own memory before each step and writes the gradients last, so long messages
+ * are not in the caches when they go. With others_bytes each repeat begins like that.
+ *
  * Messages may be one half of an all-reduce, each by itself. They lie in the pool, and bypass the
  * exchange, whose plans have both halves.
  */
@@ -34,8 +37,12 @@ struct gf_measure_exchange_config {
 	int lanes;           /* >= 1 */
 	int compute_threads; /* beside them, per rank */
 	bool callers_memory;
-	double timeout_s; /* without progress; 0: none */
+	size_t others_bytes; /* weights, momentum; 0: repeats follow each other */
+	double timeout_s;    /* without progress; 0: none */
 };
+
+/* Of a gradient of that many bytes. Caches hold no more than a part of it. */
+size_t gf_measure_others_bytes(size_t gradient_bytes);
 
 struct gf_measure_exchange {
 	struct gf_measure_exchange_config config;
@@ -47,6 +54,7 @@ struct gf_measure_exchange {
 	float *grads;             /* the pool's */
 	struct gf_engine *engine; /* the exchange's, or of halves */
 	float *memory;            /* the caller's; NULL: in the pool */
+	float *others;            /* NULL: none */
 };
 
 /* Collective. The communicator belongs to the exchange until it is closed. */

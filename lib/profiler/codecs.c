@@ -75,10 +75,12 @@ static double per_byte_s(const struct bench *b, size_t elems, void (*work)(const
 		fill(b->data); /* sums of sums would grow */
 		work(b);
 		start_s = gf_clock_s();
-		for (n = 0, passed_s = 0; passed_s < b->sitting_s; n++) {
+		n = 0;
+		do {
 			work(b);
+			n++;
 			passed_s = gf_clock_s() - start_s;
-		}
+		} while (passed_s < b->sitting_s);
 		times[i] = passed_s / (n * (double)elems * sizeof(float));
 	}
 	return gf_stat_median(times, SITTINGS);
@@ -139,9 +141,10 @@ int gf_measure_codecs(struct gf_comm *comm, double backward_share, double time_s
 
 /* --- through the runtime -------------------------------------------------- */
 
-/* The slope of a line through two sizes. Each repeat is some messages. */
+/* The slope of a line through two sizes. Each repeat is some messages, the longer of which are as
+ * much as the model's gradient, up to a limit. */
 static const size_t least_bytes = (size_t)64 << 10;
-static const size_t most_bytes = (size_t)1 << 20;
+static const size_t most_bytes = (size_t)1 << 20, longest_bytes = (size_t)16 << 20;
 enum { MESSAGES = 4 };
 /* Of what the bytes take on the wire: noise is no codec's cost. */
 static const double doubt = 0.1;
@@ -178,6 +181,15 @@ static double hops_of(const struct gf_allreduce_cost *by, int ranks)
 	return a->cost(&args, &net).s / (4 * (double)args.count_elems);
 }
 
+static size_t longer_bytes(const struct gf_measure_codecs_run *c)
+{
+	size_t bytes = c->model_bytes / MESSAGES / sizeof(float) * sizeof(float);
+
+	if (bytes > longest_bytes)
+		return longest_bytes;
+	return bytes > most_bytes ? bytes : c->max_bytes < most_bytes ? c->max_bytes : most_bytes;
+}
+
 static int time_of(const struct gf_measure_codecs_run *c, const struct gf_allreduce_cost *by,
 		   const char *codec, size_t bytes, double *time_s, struct gf_error *err)
 {
@@ -190,9 +202,10 @@ static int time_of(const struct gf_measure_codecs_run *c, const struct gf_allred
 		.lanes = 1,
 		.compute_threads = c->threads,
 		.callers_memory = c->callers_memory,
+		.others_bytes = bytes > most_bytes ? gf_measure_others_bytes(c->model_bytes) : 0,
 		.timeout_s = c->timeout_s,
 	};
-	const struct gf_measure_budget budget = {c->time_s, 5, 100};
+	const struct gf_measure_budget budget = {c->time_s, bytes > most_bytes ? 3 : 5, 100};
 	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 	int rc = gf_measure_exchange_sitting(&config, &budget, &samples, err);
 
@@ -205,7 +218,7 @@ static int time_of(const struct gf_measure_codecs_run *c, const struct gf_allred
 static int slope_of(const struct gf_measure_codecs_run *c, const struct gf_allreduce_cost *by,
 		    const char *codec, double *per_byte_s, struct gf_error *err)
 {
-	size_t most = c->max_bytes < most_bytes ? c->max_bytes : most_bytes;
+	const size_t most = longer_bytes(c);
 	double short_s, long_s;
 	int rc = time_of(c, by, codec, least_bytes, &short_s, err);
 
@@ -228,7 +241,8 @@ static void raise_to(struct gf_codec_cost *c, double least)
 int gf_measure_codecs_run(const struct gf_measure_codecs_run *c, struct gf_processing *p,
 			  struct gf_error *err)
 {
-	const struct gf_allreduce_cost *by = cheapest_with_steps(c->network, (double)most_bytes);
+	const struct gf_allreduce_cost *by =
+		cheapest_with_steps(c->network, (double)longer_bytes(c));
 	double plain, coded, hops;
 	int rc;
 

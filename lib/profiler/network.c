@@ -54,6 +54,7 @@ struct subject {
 	const struct gf_measure_network *config;
 	const struct gf_allreduce_cost *cost;
 	struct gf_network_device *gpus; /* NULL: between hosts */
+	size_t others_bytes;            /* profiler/chain.h */
 };
 
 static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_samples *samples,
@@ -70,6 +71,7 @@ static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_
 		.compute_threads = subject->config->threads,
 		.callers_memory = subject->config->callers_memory &&
 				  subject->cost->collective == GF_COLL_WHOLE,
+		.others_bytes = subject->others_bytes,
 		.timeout_s = subject->config->timeout_s,
 	};
 
@@ -308,7 +310,7 @@ static int measure_gradient(struct run *r, struct gf_network *net, struct gf_err
 	int rc = 0;
 
 	while (rc == 0 && (cost = unmeasured(r, net, bytes))) {
-		struct subject subject = {r->config, cost, r->gpus};
+		struct subject subject = {r->config, cost, r->gpus, gf_measure_others_bytes(bytes)};
 		GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 		const size_t at = (size_t)(cost - net->allreduce);
 

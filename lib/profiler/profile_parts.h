@@ -33,6 +33,7 @@ struct gf_measure_codecs_run {
 	int threads;                      /* that compute beside messages, per rank */
 	bool callers_memory;              /* profiler/chain.h */
 	size_t max_bytes;                 /* of a message */
+	size_t model_bytes;               /* of its long messages together; 0: max_bytes counts */
 	double time_s;                    /* of a point, roughly */
 	double timeout_s;
 };

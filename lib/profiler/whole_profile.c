@@ -367,20 +367,22 @@ static int measure_processing(const struct gf_measure_profile *c,
 			      const struct gf_model_profile *model, struct gf_processing *out,
 			      struct gf_error *err)
 {
-	const double backward_share =
+	double backward_share =
 		!c->device.gpu && gf_priority_crowded(c->comm, beside_threads(c)) ? 1 : 0;
-	const struct gf_measure_selections selections = {
+	struct gf_measure_selections selections = {
 		.comm = c->comm,
 		.threads = beside_threads(c),
-		.backward_share = backward_share,
 		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes : GF_MEASURE_MAX_BYTES,
 		.model_bytes = model ? gf_model_profile_bytes(model) : 0,
 		.callers_memory = c->sweep.callers_memory,
 		.time_s = c->sweep.time_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
-	int rc = gf_measure_codecs(c->comm, backward_share, c->sweep.time_s, out, err);
+	/* on all ranks, if it is so on any */
+	int rc = gf_measure_slowest(c->comm, &backward_share, 1, err);
 
+	selections.backward_share = backward_share;
+	rc = rc ?: gf_measure_codecs(c->comm, backward_share, c->sweep.time_s, out, err);
 	return rc ?: gf_measure_selections(&selections, out, err);
 }
 
@@ -393,6 +395,8 @@ static int measure_codecs_run(const struct gf_measure_profile *c, struct gf_prof
 		.threads = beside_threads(c),
 		.callers_memory = c->sweep.callers_memory,
 		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes : GF_MEASURE_MAX_BYTES,
+		.model_bytes =
+			p->model && !c->sweep.max_bytes ? gf_model_profile_bytes(p->model) : 0,
 		.time_s = 0.5 * c->sweep.time_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
