@@ -96,9 +96,10 @@ const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
 /* --- how fast this machine is --------------------------------------------- */
 
 /* The first passes of a run prepare kernels and touch memory. Of a slow net fewer passes say as
- * much: one of each where the first takes enough_s. */
-enum { UNTIMED = 2, TIMED = 5, LEAST = 2 };
-static const double enough_s = 0.5;
+ * much: one of each where the first takes enough_s. Of a fast one they go on for short_s: five
+ * passes of a millisecond say little of a machine. */
+enum { UNTIMED = 2, TIMED = 5, LEAST = 2, MOST = 64 };
+static const double enough_s = 0.5, short_s = 0.03;
 
 /* Less of an iteration is no exchange to speak of. */
 #define EXCHANGE_SHARE 0.01
@@ -112,7 +113,7 @@ static void ignore(void *ctx, size_t tensor)
 int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_pass *pass,
 		     struct gf_error *err)
 {
-	double seconds[TIMED], sum_s = 0;
+	double seconds[MOST], sum_s = 0;
 	float *grads, *others, *running, *kept;
 	size_t count, n = 0; /* timed */
 	bool slow = false, enough = false;
@@ -145,7 +146,10 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_p
 		sum_s += seconds[n];
 		slow |= i == 0 && sum_s > enough_s;
 		n += i >= (slow ? 1 : UNTIMED);
-		enough = n >= (slow ? 1 : sum_s > enough_s ? LEAST : TIMED);
+		enough = n >= (slow               ? 1
+			       : sum_s > enough_s ? LEAST
+			       : sum_s > short_s  ? TIMED
+						  : MOST);
 	}
 	if (count)
 		memcpy(running, kept, count * sizeof(*kept));
