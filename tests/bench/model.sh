@@ -4,10 +4,11 @@
 # from the run and nothing fitted on it: does the plan win in truth?
 # Each round makes a profile, plans by it and trains by all plans: the memory of a
 # machine that others share may be half as fast a minute later. A plan runs TURNS times, in turns
-# with controls, which run beside the profile, too: steps that exchange nothing, and one message of
-# fixed size. How much longer they take than beside the profile is printed, and the column
-# "corrected" has it taken out of the measured step. The median turn counts. How much the controls
-# themselves change across a run is what no prediction can know.
+# with a control, one message of fixed size, which runs beside the profile, too. Compute has its
+# own: gf-train passes batches without exchange at the start and the end of a run, and says how much
+# slower the slowest rank is than in the profile. The column "corrected" has both taken out of
+# the measured step. The median turn counts. How much compute changes across a run is what no
+# prediction can know.
 #   tests/bench/model.sh [SETTING...]
 # A setting is shm (RANKS ranks, 2, of this machine) or HOSTSxRATE, such as
 # 2x1gbit: emulated hosts with one rank each (share/lab, root).
@@ -78,47 +79,53 @@ alone() { # FILE COMMAND...
 	done
 }
 
-# measured by predicted seconds of a step, the median of a run's. A run of milliseconds would
-# end before the system has given each rank a processor.
+# The turn of a plan, without its end: measured by predicted seconds of a step; the same, predicted
+# for a machine as fast as the slowest rank's passes without exchange; and how much slower these were
+# than in the profile, at the start and at the end. A run of milliseconds would end before the
+# system has given each rank a processor.
 measure() { # plan model
 	local steps
 	steps=$(jq --argjson least "${STEPS:-20}" '[$least, 0.5 / .predicted.iteration_s] | max | ceil' "$1")
 	alone "$work/out" gf-train "${threads[@]}" --data synthetic --model "$2" --plan "$1" --epochs 1000000 --steps "$steps" ||
 		{ grep -h "^gf-" "$work/err" >&2; return 1; }
-	cat "$work/out" "$work/err" | sed -n 's|.*step predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
+	cat "$work/out" "$work/err" | awk '
+		# "12.3 % slower", "3.8 x faster"
+		function factor(text, word) {
+			split(text, word, " ")
+			if (word[2] == "x")
+				return word[3] == "faster" ? 1 / word[1] : word[1]
+			return 1 + (word[3] == "faster" ? -word[1] : word[1]) / 100
+		}
+		/^step predicted/ {ratio = $NF}
+		/^without exchange, / {
+			match($0, /at the start [^,]*/)
+			start = factor(substr($0, RSTART + 13, RLENGTH - 13))
+			match($0, /at the end [^)]*/)
+			end = factor(substr($0, RSTART + 11, RLENGTH - 11))
+			alone = $NF + 0 ? $NF : "null"
+		}
+		END {
+			if (!ratio)
+				exit 1
+			if (!start)
+				alone = start = end = "null"
+			printf "\"ratio\": %s, \"alone\": %s, \"start\": %s, \"end\": %s", ratio, alone, start, end
+		}'
 }
 
-# A step that exchanges nothing, as a share of its prediction, and one message, in seconds.
-control() { # model
-	local ratio message_s
-	ratio=$(measure "$work/apart.json" "$1")
-	run gf-allreduce -q -a ring -b 1M -e 1M -n 20 --table=json > "$work/message" || return
-	message_s=$(jq -s '.[-1].time_s' "$work/message")
-	echo "{\"compute\": ${ratio:-null}, \"message\": $message_s}"
-}
-
-# Three controls, the last of which is $now, to $profiled.
-controls() { # model
-	for turn in 1 2 3; do
-		now=$(control "$1")
-		profiled+="$now, "
-	done
+# One message, in seconds.
+message() {
+	run gf-allreduce -q -a ring -b 1M -e 1M -n 20 --table=json > "$work/message" && jq -s '.[-1].time_s' "$work/message"
 }
 
 # A row of each plan and round.
 one_round() { # setting model
-	local plan as ratio turn now profiled turns
+	local plan as turn now profiled turns
 	local -A seen=()
-	# the first profile only serves the controls
-	[ -s "$work/apart.json" ] || {
-		run gf-profile -q "${threads[@]}" --model "$2" --budget 1s > "$work/profile" &&
-			gf-plan -q --policy single --period local-sgd:steps=1000000 "$work/profile" > "$work/apart.json"
-	} 2> "$work/err" || { cat "$work/err"; return 1; }
-	profiled=
-	controls "$2"
+	profiled="$(message), $(message)"
 	alone "$work/profile" gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-10s}" || { cat "$work/err"; return 1; }
-	controls "$2"
-	profiled="[${profiled%, }]"
+	now=$(message)
+	profiled="[$profiled, $(message), $now]"
 	for plan in $plans; do
 		# shellcheck disable=SC2046
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
@@ -129,22 +136,19 @@ one_round() { # setting model
 		seen[$as]=1
 		turns=
 		for ((turn = 0; turn < ${TURNS:-3}; turn++)); do
-			ratio=$(measure "$work/$plan.json" "$2")
-			[ -n "$ratio" ] || continue 2
-			turns+="{\"ratio\": $ratio, \"before\": $now, \"after\": "
-			now=$(control "$2")
-			turns+="$now}, "
+			turns+="{$(measure "$work/$plan.json" "$2"), \"before\": $now, " || continue 2
+			now=$(message)
+			turns+="\"after\": $now}, "
 		done
 		jq -c --arg setting "$1" --arg model "$(basename "$2" .json)" --arg plan "$plan" \
 			--argjson profiled "$profiled" --argjson turns "[${turns%, }]" '
 			def middle(key): map(key) | sort | .[(length - 1) / 2 | floor];
-			def mean(key): map(key) | add / length;
 			.predicted as $p
 			| ($p.exposed_comm_s / $p.iteration_s) as $exposed
-			| ($turns | map(. as $turn
-				| def drift(key): ([.before, .after] | mean(key)) / ($profiled | mean(key));
-				  {ratio, compute: drift(.compute), message: drift(.message), moved: (if .after.compute and .before.compute then .after.compute / .before.compute else null end)}
-				| .corrected = .ratio / ((1 - $exposed) * .compute + $exposed * .message))) as $turns
+			| ($turns | map(. + {message: ((.before + .after) / 2 / ($profiled | add / length)),
+				compute: (if .start then (.start + .end) / 2 else null end),
+				moved: (if .start then .end / .start else null end)}
+				| .corrected = (.alone // .ratio) / (1 + $exposed * (.message - 1)))) as $turns
 			| {$setting, $model, $plan, policy, messages: (.messages | length), predicted_s: $p.iteration_s,
 			   measured_s: ($p.iteration_s * ($turns | middle(.ratio))), ratio: ($turns | middle(.ratio)), corrected: ($turns | middle(.corrected)),
 			   compute_drift: ($turns | middle(.compute)), message_drift: ($turns | middle(.message)), moved: ($turns | map(.moved)),
@@ -156,7 +160,6 @@ one_round() { # setting model
 one_model() { # setting model
 	local round
 	: > "$work/rounds"
-	rm -f "$work/apart.json"
 	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
 		one_round "$1" "$2" || return 1
 	done
@@ -166,7 +169,7 @@ one_model() { # setting model
 		+ {corrected: (map(.corrected) | sort | .[(length - 1) / 2 | floor])}' "$work/rounds" |
 		tee -a "$rows" | jq -r 'def digits(n): . * n | round / n;
 			[.setting, .model, .plan, .policy, .messages, (.predicted_s * 1e3 | digits(100)), (.measured_s * 1e3 | digits(100)),
-			(.ratio, .corrected, .compute_drift, .message_drift | digits(1e3))] | @tsv' | column -t
+			(.ratio, .corrected, .compute_drift // 0, .message_drift | digits(1e3))] | @tsv' | column -t
 }
 
 # errors, pairs that are predicted more than 5 % apart, intervals, and does auto win? It may
@@ -182,7 +185,7 @@ summary() {
 		| ($rounds | map(select(.low_s))) as $ranged
 		| "error: \(error(.ratio)); corrected: \(error(.corrected))",
 		  "of a round: \($rounds | error(.ratio)); corrected: \($rounds | error(.corrected))",
-		  "steps that exchange nothing, after a run beside before it: they differ by \([$rounds[].moved[] | numbers] | error(.))",
+		  "passes that exchange nothing, after a run beside before it: they differ by \([$rounds[].moved[] | numbers] | error(.))",
 		  "order: \($pairs | map(select(.raw)) | length) of \($pairs | length) pairs that are predicted more than 5 % apart, corrected: \($pairs | map(select(.corrected)) | length); measured more than 5 % apart the other way: \($pairs | map(select(.apart)) | length)",
 		  ($ranged | select(length > 0) | "interval: \(map(select(.measured_s >= .low_s and .measured_s <= .high_s)) | length / ($ranged | length) | percent) % of \(length) runs lie inside; its width is +-\(map((.high_s - .low_s) / 2 / .predicted_s) | quantile(0.5) | percent) % in the median"),
 		  (group_by([.setting, .model])[]
