@@ -378,8 +378,8 @@ static void test_algorithms(void)
 
 static void test_factors(void)
 {
-	static const int lists[][3] = {{3, 2, 2}, {2, 3, 2}, {4, 3, 1}, {4, 4, 1},
-				       {2, 8, 1}, {5, 3, 1}, {8, 2, 1}, {7, 2, 1}};
+	static const int lists[][3] = {{3, 2, 2}, {2, 3, 2}, {4, 3, 1}, {4, 4, 1}, {2, 8, 1},
+				       {5, 3, 1}, {8, 2, 1}, {7, 2, 1}, {3, 4, 1}};
 	static const char *const names[] = {"blueconnect", "hierarchical"};
 	size_t i, k, c;
 

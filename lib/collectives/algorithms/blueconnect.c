@@ -243,7 +243,9 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 	struct gf_cut cut = {.segment_elems = s->lossy && halved ? 0 : args->segment_elems,
 			     .back = back};
 
-	if (stage + 1 < nstages(args)) {
+	/* Ranks of a group have other places further out. By the parts of halving these cut the
+	 * same values in other pieces, and would round them apart. */
+	if (stage + 1 < nstages(args) && !(s->lossy && halves(args, stage + 1))) {
 		next = group_of(args, stage + 1, s->rank);
 		cut.next = &next;
 		cut.halves = halves(args, stage + 1);
