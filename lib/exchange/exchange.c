@@ -200,6 +200,7 @@ static int flight_restore(struct gf_exchange *x, struct gf_error *err)
 		x->steps[slot] = (struct gf_exchange_step){
 			.of = x,
 			.scale = x->flight_scale[age],
+			.bad = x->flight_bad[age] != 0,
 			.grads = x->pools[slot].data,
 			.flag = x->env.place.nccl ? gf_exchange_flag(&x->flags, age) : NULL,
 		};

@@ -55,6 +55,7 @@ struct gf_exchange_step {
 	double scale;   /* that its gradients are multiplied by */
 	float *grads;   /* the memory that backward writes to */
 	uint32_t *flag; /* between GPUs: the device's word for bad */
+	bool bad;       /* of one that came with a checkpoint */
 };
 
 /* Of gf_exchange_sums: all of the plan's messages. */

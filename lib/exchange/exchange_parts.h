@@ -175,7 +175,7 @@ static inline void gf_exchange_no_times(struct gf_exchange *x)
 static inline struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
 {
 	if (gf_ledger_is_restored(&x->ledger, index))
-		return (struct gf_select_bad){.found = x->flight_bad[index] != 0};
+		return (struct gf_select_bad){.found = x->steps[gf_exchange_slot(x, index)].bad};
 	return gf_select_inspect(x->select, gf_exchange_slot(x, index));
 }
 
