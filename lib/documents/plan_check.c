@@ -189,42 +189,33 @@ static int check_axes(const struct gf_json_at *at, const struct exchange *x, siz
 static int check_cover(const struct gf_json_at *at, const struct exchange *x, struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
-	size_t count = p->model->ntensors, i, k;
-	GF_FREED size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
+	const size_t count = p->model->ntensors;
+	size_t next = 0, i;
 	char reason[128];
 	int rc = 0;
 
-	for (i = 0; i < p->nmessages && !rc; i++) {
+	for (i = 0; i < p->nmessages && !rc; next = p->messages[i++].last + 1) {
 		const struct gf_message *m = &p->messages[i];
 
-		snprintf(reason, sizeof(reason), "want an integer <= %zu, got %zu",
-			 m->last >= count ? count - 1 : m->last,
-			 m->last >= count ? m->last : m->first);
-		if (m->mode == GF_MODE_MERGED)
+		if (m->mode == GF_MODE_MERGED) {
 			rc = refuse(at, x, i, "mode", err,
 				    "want \"normal\" or \"simultaneous\", got \"merged\", "
 				    "which is a tensor's");
-		else if (m->last >= count)
-			rc = refuse(at, x, i, "last", err, reason);
-		else if (m->first > m->last)
+		} else if (m->first != next) {
+			snprintf(reason, sizeof(reason),
+				 "want tensor %zu, which follows those of the messages before, got "
+				 "%zu",
+				 next, m->first);
 			rc = refuse(at, x, i, "first", err, reason);
-		for (k = m->first; !rc && k <= m->last; k++) {
-			if (owner[k]) {
-				snprintf(reason, sizeof(reason),
-					 "want tensors of its own, got tensor %zu, which message "
-					 "%zu has",
-					 k, owner[k] - 1);
-				rc = refuse(at, x, i, "first", err, reason);
-			}
-			owner[k] = i + 1;
+		} else if (m->last < next || m->last >= count) {
+			snprintf(reason, sizeof(reason), "want an integer from %zu to %zu, got %zu",
+				 next, count - 1, m->last);
+			rc = refuse(at, x, i, "last", err, reason);
 		}
 	}
-	for (k = 0; k < count && !rc; k++) {
-		if (owner[k])
-			continue;
+	if (!rc && next < count)
 		rc = gf_json_refuse(at, x->key, err,
-				    "want tensor %zu in one message, got it in none", k);
-	}
+				    "want tensor %zu in one message, got it in none", next);
 	return rc;
 }
 
@@ -376,10 +367,6 @@ static int check_shard(const struct gf_json_at *at, const struct gf_plan *p, str
 			return refuse(at, &x, i, "half", err,
 				      "want \"split\" with shards, whose gradients are scattered "
 				      "and whose parameters are gathered, got \"all\"");
-		if (i && m->first != p->messages[i - 1].last + 1)
-			return refuse(at, &x, i, "first", err,
-				      "want messages in the order of tensors with shards, got "
-				      "another");
 	}
 	if (s->ahead && !units)
 		return gf_json_refuse(at, "shard/ahead", err,

@@ -340,7 +340,7 @@ static void refusals(struct gf_comm *c, void *ctx)
 		{-ENOTSUP, "tensor 3: this build runs f32 gradients, got f16"},
 		{-EINVAL, "the plan is for 4 ranks, this job has 1"},
 		{-EINVAL, "tensor 3: the plan has 2 elements, the gradient pool has 1"},
-		{-EINVAL, "the plan: /messages/0/last: want an integer <= 5, got 9"},
+		{-EINVAL, "the plan: /messages/0/last: want an integer from 0 to 5, got 9"},
 	};
 	struct gf_error err;
 	size_t i;

@@ -38,7 +38,6 @@ static const struct doc_case whole_cases[] = {
 	{"\"pipeline\": {\"staleness\": 1, \"warmup_steps\": 0},", "", NULL},
 	{"\"release\": \"ready\", \"half\": \"all\", ", "", NULL},
 	{"{\"topology\": \"sha256:00\", \"profile\": \"sha256:11\"}", "{\"x-other\": []}", NULL},
-	/* any issue order */
 	{"{\"first\": 0, \"last\": 0, \"mode\": \"normal\", \"release\": \"ready\", \"half\": "
 	 "\"all\", \"algorithm\": \"ring\", \"codec\": \"f32\"},",
 	 "",
@@ -50,13 +49,19 @@ static const struct doc_case whole_cases[] = {
 	{"\"model\": {", "\"x-model\": {", "l.json: /tensors: want a model beside them, got none"},
 	{"\"tensors\":", "\"x-tensors\":", "l.json: /tensors: want at least one tensor, got none"},
 	{"\"first\": 2, \"last\": 3", "\"first\": 3, \"last\": 3",
-	 "l.json: /messages: want tensor 2 in one message, got it in none"},
+	 "l.json: /messages/2/first: want tensor 2, which follows those of the messages before, "
+	 "got "
+	 "3"},
 	{"\"first\": 2, \"last\": 3", "\"first\": 2, \"last\": 4",
-	 "l.json: /messages/3/first: want tensors of its own, got tensor 4, which message 2 has"},
-	{"\"first\": 2, \"last\": 3", "\"first\": 3, \"last\": 2",
-	 "l.json: /messages/2/first: want an integer <= 2, got 3"},
+	 "l.json: /messages/3/first: want tensor 5, which follows those of the messages before, "
+	 "got "
+	 "4"},
+	{"\"first\": 2, \"last\": 3", "\"first\": 2, \"last\": 1",
+	 "l.json: /messages/2/last: want an integer from 2 to 5, got 1"},
 	{"\"first\": 4, \"last\": 5", "\"first\": 4, \"last\": 6",
-	 "l.json: /messages/3/last: want an integer <= 5, got 6"},
+	 "l.json: /messages/3/last: want an integer from 4 to 5, got 6"},
+	{"\"first\": 4, \"last\": 5", "\"first\": 4, \"last\": 4",
+	 "l.json: /messages: want tensor 5 in one message, got it in none"},
 	{"\"first\": 4, \"last\": 5", "\"first\": \"4\", \"last\": 5",
 	 "l.json: /messages/3/first: want an integer, got \"4\""},
 	{"\"type\": \"merged\"", "\"type\": \"normal\"",
@@ -238,8 +243,8 @@ static const struct doc_case period_cases[] = {
 	{"\"method\": \"streaming\"", "\"method\": \"sometimes\"",
 	 "l.json: /period/method: want PERIODS, got \"sometimes\""},
 	{"\"first\": 0, \"last\": 0", "\"first\": 0, \"last\": 1",
-	 "l.json: /period/messages/1/first: want tensors of its own, got tensor 1, which message 0 "
-	 "has"},
+	 "l.json: /period/messages/1/first: want tensor 2, which follows those of the messages "
+	 "before, got 1"},
 	{"\"algorithm\": \"rhd\"",
 	 "\"half\": \"split\", \"algorithm\": "
 	 "\"rhd\"",
