@@ -213,6 +213,25 @@ static int choose_stages(void *ctx, const struct gf_stage *stages, size_t nstage
 	return rc == -ENOTSUP || rc == -EINVAL ? 0 : rc;
 }
 
+/* Links may promise shared memory that these ranks do not share: stages then go by no algorithm
+ * that is named. */
+static int check_base(const struct gf_measure_network *c, const char *algorithm,
+		      struct gf_stage *stages, size_t n, struct gf_error *err)
+{
+	struct gf_way way;
+	int rc = gf_way_of(algorithm, stages, n, &way, err);
+
+	rc = rc ?: can_run(c, &way, GF_COLL_WHOLE, err);
+	rc = gf_comm_agree(c->comm, rc, err);
+	if (rc != -ENOTSUP && rc != -EINVAL)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		free(stages[i].algorithm);
+		stages[i].algorithm = gf_xstrdup(gf_stage_unsaid(stages[i].factor, by_nccl(c)));
+	}
+	return 0;
+}
+
 /* An entry of the algorithm, and others for its stages. On one level, all of it is one stage. */
 static int choose_one(const struct gf_measure_network *c, const char *algorithm,
 		      struct gf_network *net, struct gf_error *err)
@@ -222,8 +241,11 @@ static int choose_one(const struct gf_measure_network *c, const char *algorithm,
 	struct gf_stage one = {ranks, (char *)unsaid, NULL}, *stages;
 	size_t n = gf_measure_stages(algorithm, c->levels, c->nlevels, by_nccl(c), &stages);
 	bool whole = !n && c->nlevels && ranks > 1;
+	int rc = n ? check_base(c, algorithm, stages, n, err) : 0;
 
 	gf_measure_entry_add(net, algorithm, stages, n);
+	if (rc)
+		return rc;
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
 		return 0;
 	return gf_measure_stages_vary(whole ? &one : stages, whole ? 1 : n, by_nccl(c),
