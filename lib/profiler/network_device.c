@@ -358,13 +358,21 @@ static void close_link(struct link *l)
 	ops->stream_free(l->gpu, l->stream);
 }
 
+static const size_t least_bytes = 1024;
+
+/* Whole f32, and as far from the least as a curve wants. */
+static size_t most_bytes(const struct gf_measure_device_copies *c)
+{
+	return c->max_bytes < 32 * least_bytes ? 32 * least_bytes : (c->max_bytes + 3) / 4 * 4;
+}
+
 static int measure(const struct gf_measure_device_copies *c, struct link *l, const char *name,
 		   struct gf_copy_cost *cost, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_curve_config config = {
 		.comm = c->comm,
-		.limits = {.min_bytes = 1024,
-			   .max_bytes = c->max_bytes,
+		.limits = {.min_bytes = least_bytes,
+			   .max_bytes = most_bytes(c),
 			   .budget_s = c->budget_s / GF_ARRAY_LENGTH(kinds),
 			   .point = {c->time_s, 5, 100}},
 		.lanes = 1,
@@ -387,7 +395,7 @@ int gf_measure_device_copies(const struct gf_measure_device_copies *c, struct gf
 			     struct gf_text *remarks, struct gf_error *err)
 {
 	struct link l = {.comm = c->comm, .gpu = c->gpu};
-	int rc = open_link(&l, c->max_bytes, err);
+	int rc = open_link(&l, most_bytes(c), err);
 
 	p->copies = gf_xcalloc(GF_ARRAY_LENGTH(kinds), sizeof(*p->copies));
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(kinds) && rc == 0; i++) {
