@@ -28,6 +28,7 @@ static int unpack(z_stream *z, const char *path, struct gf_text *out, struct gf_
 	size_t entries_most = ENTRIES_FREE + ENTRIES_MOST * (size_t)z->avail_in;
 	size_t entries = 0;
 	char block[65536];
+	const Bytef *member = z->next_in;
 	int code = Z_OK;
 
 	if (bytes_most > GF_FILE_MAX_BYTES)
@@ -35,6 +36,8 @@ static int unpack(z_stream *z, const char *path, struct gf_text *out, struct gf_
 	while (code != Z_STREAM_END || z->avail_in > 0) {
 		if (code == Z_STREAM_END && inflateReset(z) != Z_OK)
 			return gf_error_set(err, -ENOMEM, "%s: no memory", path);
+		if (code == Z_STREAM_END)
+			member = z->next_in;
 		z->next_out = (Bytef *)block;
 		z->avail_out = sizeof(block);
 		code = inflate(z, Z_NO_FLUSH);
@@ -47,7 +50,7 @@ static int unpack(z_stream *z, const char *path, struct gf_text *out, struct gf_
 				"%zu bytes in all, got more: unpack it by gunzip first",
 				path, GF_GUNZIP_MOST, ENTRIES_MOST, GF_FILE_MAX_BYTES);
 		/* zeros may fill up what lies on a tape */
-		if (code == Z_DATA_ERROR && out->length && !z->total_out)
+		if (code == Z_DATA_ERROR && out->length && !*member)
 			return 0;
 		if (code != Z_OK && code != Z_STREAM_END)
 			return gf_error_set(err, -EINVAL, "%s: the gzip stream is %s", path,
