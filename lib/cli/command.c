@@ -183,6 +183,16 @@ static void add_rule(struct gf_text *out, const struct gf_command *c,
 	gf_text_addf(out, "\n");
 }
 
+/* Every command has these, but a brief one no -v. */
+static const struct gf_setting shared[] = {
+	{"output", "FILE", .help = "write to FILE instead of standard output", .letter = 'o'},
+	{"quiet", NULL, .help = "print nothing but errors", .letter = 'q'},
+	{"verbose", NULL, .help = "print more; may be repeated", .letter = 'v', .repeats = true},
+	{"help", NULL, .help = "print all options; -h: those that matter most, and an example",
+	 .letter = 'h'},
+	{"version", NULL, .help = "print the version", .letter = 'V'},
+};
+
 /*
  * A command's options, as the shells' scripts in completions/ and man/page.sh read them. Lines of
  * fields between tabs:
@@ -211,7 +221,7 @@ static void complete(const struct gf_command *c, const void *arguments, struct g
 		gf_cli_share_list_free(&shipped);
 	}
 	add_options(out, c, c->settings, c->nsettings, arguments);
-	add_options(out, c, gf_cli_shared, gf_cli_nshared, NULL);
+	add_options(out, c, shared, GF_ARRAY_LENGTH(shared), NULL);
 	for (size_t i = 0; i < c->nrules; i++)
 		if (c->rules[i].without)
 			add_rule(out, c, &c->rules[i]);
@@ -225,16 +235,6 @@ enum {
 	KEY_WORDS,
 	KEY_SETTING, /* and those after it: settings without a letter */
 };
-
-const struct gf_setting gf_cli_shared[] = {
-	{"output", "FILE", .help = "write to FILE instead of standard output", .letter = 'o'},
-	{"quiet", NULL, .help = "print nothing but errors", .letter = 'q'},
-	{"verbose", NULL, .help = "print more; may be repeated", .letter = 'v', .repeats = true},
-	{"help", NULL, .help = "print all options; -h: those that matter most, and an example",
-	 .letter = 'h'},
-	{"version", NULL, .help = "print the version", .letter = 'V'},
-};
-const size_t gf_cli_nshared = GF_ARRAY_LENGTH(gf_cli_shared);
 
 /* argp's messages name the second. */
 static const struct argp_option hidden_options[] = {
@@ -332,7 +332,7 @@ static struct argp_option *options_of(const struct gf_command *c, const void *ar
 	if (!often)
 		add_heading(&o, SHARED);
 	o.arguments = NULL;
-	for (s = gf_cli_shared; s < gf_cli_shared + gf_cli_nshared && !often; s++)
+	for (s = shared; s < shared + GF_ARRAY_LENGTH(shared) && !often; s++)
 		if (!lacks(c, s))
 			add_option(&o, s, s->letter == 'h' ? KEY_HELP : s->letter);
 	if (!often)
@@ -370,7 +370,8 @@ static void spell_as(const char *name, char *word, size_t length)
 		memcpy(word, name, length);
 }
 
-/* Names are taken in any case: "Q8,FP4" becomes "q8,fp4". */
+/* Names are taken in any case: "Q8,FP4" becomes "q8,fp4". Of an option that takes files, a name is
+ * all of the argument, or stands before a colon. */
 static void spell(const struct gf_setting *s, char *arg)
 {
 	static const char letters[] =
@@ -380,11 +381,15 @@ static void spell(const struct gf_setting *s, char *arg)
 
 	for (; arg && *arg; arg += n ? n : 1) {
 		n = strspn(arg, letters);
+		if (*paths_of(s) && arg[n] && arg[n] != ':')
+			return;
 		for (i = 0; s->names && s->names[i]; i++)
 			spell_as(s->names[i], arg, n);
 		for (i = 0; i < GF_ARRAY_LENGTH(s->from) && s->from[i].entries; i++)
 			for (k = 0; (e = gf_registry_at(&s->from[i], k)); k++)
 				spell_as(e->name, arg, n);
+		if (*paths_of(s))
+			return;
 	}
 }
 

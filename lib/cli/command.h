@@ -66,10 +66,6 @@ struct gf_command {
 			.names = gf_cli_forms, .otherwise = "text"                                 \
 	}
 
-/* The rows of -o, -q, -v and others, which every command has, but a brief one -v. */
-extern const struct gf_setting gf_cli_shared[];
-extern const size_t gf_cli_nshared;
-
 /* Fills `arguments`, whose first member is a struct gf_cli and whose other members hold the
  * defaults. Exits 0 after --help, --version or --completion, 2 on a usage error. */
 void gf_cli_parse(const struct gf_command *command, int argc, char **argv, void *arguments);

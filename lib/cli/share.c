@@ -105,7 +105,7 @@ int gf_cli_shipped(const char *kind, const char *name, char **path, struct gf_er
 {
 	static const char *const endings[] = {"", ".json"};
 
-	for (size_t i = 0; i < PLACES && !strchr(name, '/'); i++) {
+	for (size_t i = 0; i < PLACES && *name && !strchr(name, '/'); i++) {
 		char *folder = share_folder(i, kind);
 
 		for (size_t k = 0; folder && k < 2; k++) {

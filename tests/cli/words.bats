@@ -30,6 +30,16 @@ load common
 	says "resnet20: /format: want"
 }
 
+@test "names of files keep their case, and none is empty" {
+	printf 'name,count_elems,ready_s\nw,4,1\n' > READY.CSV
+	mkdir -p OSU
+	cp READY.CSV OSU/ready.csv
+	wants 0 gf-profile -q --import READY.CSV --passes forward=3s
+	wants 0 gf-profile -q --import CSV:OSU/ready.csv --passes forward=3s
+	wants 0 gf-profile -q --import OSU/ready.csv --passes forward=3s
+	wants 2 gf-plan ""
+}
+
 @test "names are taken in any case" {
 	wants 0 gf-plan -q ResNet20 GTOPK-32-1GbE --gpu V100 --policy Threshold --codecs F16,F32
 	cp out.txt in-capitals
