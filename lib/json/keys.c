@@ -257,12 +257,25 @@ static bool is_in(const struct gf_field *f, const char *unit)
 	return f->unit && strcmp(f->unit, unit) == 0;
 }
 
+/* Of what has a unit; a high of 0 is none. */
+static int check_range(const struct gf_field *f, const char *text, double value,
+		       struct gf_error *err)
+{
+	if (value < f->low)
+		return gf_error_set(err, -EINVAL, "want at least %g, got %s", f->low, text);
+	if (f->high > 0 && value > f->high)
+		return gf_error_set(err, -EINVAL, "want at most %g, got %s", f->high, text);
+	return 0;
+}
+
 static int parse_real(const struct gf_field *f, const char *text, double *p, struct gf_error *err)
 {
-	if (is_in(f, "TIME"))
-		return gf_units_time(text, p, err);
-	if (f->unit && strcmp(f->unit, "RATE") == 0)
-		return gf_units_rate(text, p, err);
+	int rc;
+
+	if (is_in(f, "TIME") || is_in(f, "RATE")) {
+		rc = (is_in(f, "TIME") ? gf_units_time : gf_units_rate)(text, p, err);
+		return rc ?: check_range(f, text, *p, err);
+	}
 	if (!f->names || strcmp(text, f->names[0]) != 0)
 		return gf_units_real(text, f->low, f->high, p, err);
 	*p = NAN;
@@ -300,8 +313,10 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item, struc
 	switch (f->type) {
 	case GF_FIELD_SIZE:
 	case GF_FIELD_INT:
-		if (is_in(f, "SIZE"))
-			return gf_units_size(text, p, err);
+		if (is_in(f, "SIZE")) {
+			rc = gf_units_size(text, p, err);
+			return rc ?: check_range(f, text, (double)*(size_t *)p, err);
+		}
 		rc = gf_units_int(text, (long long)f->low, (long long)fmin(f->high, MAX_WHOLE),
 				  &whole, err);
 		if (!rc && f->type == GF_FIELD_INT)
