@@ -211,10 +211,19 @@ static bool unit_of(const struct gf_table *t, size_t col, struct gf_human_unit *
 /* What has a meaning in the form, so that it is text. */
 static void add_escaped(struct gf_text *out, const char *text, size_t form)
 {
-	const char *special = form == GF_TABLE_LATEX ? "%_&#$" : "|";
+	static const char *const words[] = {
+		['~'] = "textasciitilde", ['^'] = "textasciicircum", ['\\'] = "textbackslash"};
+	const bool latex = form == GF_TABLE_LATEX;
+	const char *special = latex ? "%_&#${}" : "|";
 
-	for (; *text; text++)
-		gf_text_addf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
+	for (; *text; text++) {
+		const size_t c = (unsigned char)*text;
+
+		if (latex && c < GF_ARRAY_LENGTH(words) && words[c])
+			gf_text_addf(out, "\\%s{}", words[c]);
+		else
+			gf_text_addf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
+	}
 }
 
 static void add_cell(const struct gf_table *t, size_t row, size_t col,
