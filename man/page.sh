@@ -88,7 +88,7 @@ text "$source" | awk -F '\t' -v page="$page" '
 	# " Ar size", or words that are meant as they are: " Cm auto|cpu"
 	function argument(i) {
 		if (arg[i] == "") return ""
-		if (arg[i] ~ /^(FORM|SHARES)$/) return " Ns Op = Ns Ar " tolower(arg[i]) # may be left out
+		if (arg[i] ~ /^(FORM|SHARES|RANKS)$/) return " Ns Op = Ns Ar " tolower(arg[i]) # may be left out
 		return (arg[i] ~ /^[a-z|]+$/ ? " Cm " : " Ar ") (arg[i] ~ /[a-z]/ ? arg[i] : tolower(arg[i]))
 	}
 	function flag(i) { return "Fl " (letter[i] == "" ? "-" name[i] : letter[i]) argument(i) }
