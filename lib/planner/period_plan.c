@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
 #include "planner/make.h"
 #include "planner/menu.h"
 #include "simulator/period_time.h"
@@ -298,6 +299,15 @@ static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *
 	out->iteration_s = r.iteration_s;
 	out->exposed_comm_s = r.exposed_comm_s;
 	out->fastest_s = 0;
+	out->memory = r.memory;
+	if (p->memory.limit_bytes && r.memory.peak_bytes > (double)p->memory.limit_bytes)
+		return gf_error_set(err, -ENOTSUP,
+				    "--memory: want a plan that fits into %s, found %s with period "
+				    "%s, which holds %s of it: give more, or another --period",
+				    gf_human_size((double)p->memory.limit_bytes).text,
+				    gf_human_size(r.memory.peak_bytes).text,
+				    gf_period_name(&p->period),
+				    gf_human_size(gf_sim_period_bytes(p)).text);
 	p->period.period_s = time.period_s;
 	p->period.exchange_s = time.exchange_s;
 	p->period.exposed_s = time.exposed_s;

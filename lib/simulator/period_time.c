@@ -273,6 +273,10 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f, struct
 		out->iteration_s = fmax(time->period_s / (double)p->period.steps, out->compute_s);
 		out->exposed_comm_s = out->iteration_s - out->compute_s;
 	}
+	if (rc == 0 && gf_plan_tells_memory(p)) {
+		out->memory.state_bytes += gf_sim_period_bytes(p);
+		out->memory.peak_bytes += gf_sim_period_bytes(p);
+	}
 	return rc;
 }
 

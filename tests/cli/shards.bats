@@ -56,6 +56,17 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 	# and an optimiser that keeps less takes less
 	jq -es '.[0].predicted.memory.state_bytes == .[1].predicted.memory.state_bytes / 2' \
 		<(job --shard zero1 --memory 8G:optimizer=sgd) <(job --shard zero1 --memory 8G)
+	for size in 0 5000P; do
+		wants 2 job --memory $size
+		says '--memory: want at '
+	done
+	# what a period holds counts
+	job --memory 8G --period local-sgd:steps=10 > period.json
+	jq -e '.predicted.memory | .state_bytes == 4 * .parameters_bytes and
+		.peak_bytes == .parameters_bytes * 6 + .activations_bytes' period.json
+	wants 1 job --memory 3G --period local-sgd:steps=10
+	says 'with period local-sgd, which holds 195 MiB of it'
+	gf-sim -q period.json --table=json | jq -e --slurpfile p period.json '.memory_bytes == $p[0].predicted.memory.peak_bytes'
 	wants 2 job --memory 8G:optimizer=adamm
 	says '--memory: optimizer: want'
 	gf-plan --model resnet50 "$share/topologies/4x2-1gbe.json" --memory 3G 2>&1 > /dev/null |

@@ -127,7 +127,8 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	const struct gf_plan *p = &s->variant.plan;
 	struct gf_model_profile *model = p->model;
 	struct gf_sim_input in = gf_plan_input(p, &s->traffic);
-	struct gf_sim_result r = {.forward_end_s = f->slowest_end_s};
+	struct gf_sim_result r = {.forward_end_s = f->slowest_end_s,
+				  .memory.peak_bytes = out->model.memory_bytes};
 	struct gf_model_profile scaled = *model; /* the slowest rank's */
 	struct gf_plan slow = *p;
 	struct gf_outcome *o = &out->outcome;

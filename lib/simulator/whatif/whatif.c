@@ -353,13 +353,15 @@ static void conclude_period(struct elsewhere *t, double slowest, struct gf_outco
 		.forward_end_s = o->forward_end_s,
 		.backward_end_s = o->backward_end_s,
 	};
-	struct gf_sim_result r = step;
+	struct gf_sim_result r = step; /* of a group; what a period holds comes on top */
 	struct gf_model_profile *model = gf_model_profile_copy(t->group.model);
 	const double steps = (double)t->period.steps, group_s = o->iteration_s;
 	const double begin = fmin((double)t->period.begin_steps, t->what->iterations);
 	struct gf_period_time time;
 	double more_s;
 
+	if (o->memory_bytes > 0)
+		r.memory.peak_bytes = o->memory_bytes + gf_sim_period_bytes(t->plan);
 	gf_model_slow(model, slowest);
 	gf_sim_period(&t->period, model, &step, t->times, &time);
 	o->iteration_s = r.iteration_s = time.period_s / steps;

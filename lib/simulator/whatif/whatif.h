@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "documents/plan.h"
 #include "documents/topology.h"
-#include "simulator/predict.h"
 #include "simulator/gantt.h"
 
 /*
