@@ -204,7 +204,7 @@ void gf_sim_shard_step(const struct gf_sim_input *in, struct gf_sim_result *out)
 	find_starts(&w);
 	w.state = (struct gf_sim_state){
 		.slowdown = fmax(in->model->overlap_slowdown, 1),
-		.lanes = in->lanes < 1 ? 1 : in->lanes,
+		.lanes = (int)fmin(fmax(in->lanes, 1), (double)in->nworks + 1),
 		.start_s = w.start_s,
 		.end_s = w.end_s,
 	};
