@@ -172,7 +172,7 @@ static bool find_cut(const struct gf_fit_points *p, const struct range *a, struc
 	double cross = (a->line.startup_s - b->line.startup_s) / steeper, below;
 
 	if (steeper != 0 && cross > low && cross <= high)
-		b->from_bytes = floor(cross);
+		b->from_bytes = fmax(floor(cross), floor(low) + 1);
 	else if (at(&b->line, low + 1) >= at(&a->line, low + 1))
 		b->from_bytes = floor(low) + 1; /* where it jumps is not known */
 	else
