@@ -345,6 +345,29 @@ is() {
 	jq -e 'all(.messages[]; .algorithm == "ring")' best.json
 }
 
+@test "a plan that is a rule has no messages to compare with, and --costs may be a profile" {
+	trace > run.json
+	gf-plan -q --ranks 2 4x2-1gbe > rule.json
+	wants 0 gf-report run.json --plan rule.json
+	jq -se '.[0].matched == 4 and .[0].without_stragglers_s > 0' out.txt
+	wants 0 gf-report "$data/import/kineto-mi300-ddp.json"
+	says 'no plan is made: nothing says what an all-reduce costs (--costs)'
+	wants 0 gf-report "$data/import/kineto-mi300-ddp.json" --costs "$share/profiles/gradientflow-network-p.json"
+	jq -se 'any(.part == "scale")' out.txt
+}
+
+@test "a .gz in parts: a damaged one is refused, and padding is none" {
+	trace > run.json
+	head -c 500 run.json | gzip > first
+	tail -c +501 run.json | gzip > second
+	{ cat first second; head -c 512 /dev/zero; } > run.json.gz
+	wants 0 gf-report run.json.gz
+	printf '\377' | dd of=second bs=1 conv=notrunc status=none
+	cat first second > run.json.gz
+	wants 2 gf-report run.json.gz
+	says "the gzip stream is damaged"
+}
+
 @test "what is no trace, by name" {
 	echo '{"traceEvents": [{"ph": "X", "cat": "forward"' > cut.json
 	mkdir empty

@@ -389,6 +389,8 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 	}
 	gf_request_documents(&request, &known);
 	request.rule = NULL;
+	if (!request.fabric.network && d->profile)
+		request.fabric.network = d->profile->network;
 	if (!request.fabric.ranks)
 		request.fabric.ranks = r->of_ranks;
 	if (request.fabric.ranks < 2 || request.fabric.ranks > SCALE_MOST)
@@ -434,6 +436,7 @@ int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		   const struct gf_documents *d, const struct gf_profile *own,
 		   struct gf_text *notes, struct gf_error *err)
 {
+	const bool whole = d->plan && !d->plan->rule;
 	struct gf_error why = {""};
 	int rc = gf_report_see(r, job, err);
 
@@ -445,7 +448,7 @@ int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 	else if ((size_t)r->of_ranks > r->nranks)
 		gf_text_addf(&r->why_not, "want the traces of all %d ranks, found %zu", r->of_ranks,
 			     r->nranks);
-	else if (gf_stragglers_find(job, d->plan, &r->stragglers, &why) < 0)
+	else if (gf_stragglers_find(job, whole ? d->plan : NULL, &r->stragglers, &why) < 0)
 		gf_text_addf(&r->why_not, "%s", why.text);
 	return plan(r, d, own, notes, err);
 }

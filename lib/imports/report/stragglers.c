@@ -74,6 +74,11 @@ static int take_step(struct study *s, const struct gf_import_job_rank *r, size_t
 				    s->nmessages, of->count, r->rank);
 	memcpy(sorted, &r->messages[of->first], of->count * sizeof(*sorted));
 	qsort(sorted, of->count, sizeof(*sorted), by_sequence);
+	for (i = 0; i < s->nmessages; i++)
+		if (sorted[i].ranks && sorted[i].ranks != (int)s->nranks)
+			return gf_error_set(err, -ENOTSUP,
+					    "want messages of all %zu ranks, found one of %d",
+					    s->nranks, sorted[i].ranks);
 	for (i = 0; i < s->nmessages; i++) {
 		double *lasts_s = &s->lasts_s[step * s->nmessages + i];
 
