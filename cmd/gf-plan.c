@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -10,7 +9,6 @@
 #include "collectives/algorithm.h"
 #include "cost/preset.h"
 #include "documents/stream.h"
-#include "json/keys.h"
 #include "planner/compare.h"
 #include "settings/emit.h"
 #include "planner/make.h"
@@ -281,9 +279,11 @@ static int plan(const struct arguments *a, struct gf_planning *s, struct gf_erro
 
 	if (a->emit)
 		rc = gf_request_emit(&s->request, given, a->emit, &p, &out, &s->notes, err);
-	else if (given)
+	else if (given) {
+		/* what --explain tries is of its kind */
+		gf_request_follow(&s->request, &s->axes, given, s->codecs);
 		gf_plan_copy(&p, given);
-	else
+	} else
 		rc = gf_request_plan(&s->request, &p, &s->notes, err);
 	if (rc)
 		return rc;

@@ -221,8 +221,6 @@ int gf_axes_algorithm(const struct gf_axes *axes, int ranks, const char **algori
 {
 	const char *asked = *algorithm;
 
-	if (!axes)
-		return 0;
 	if (axes->servers && axes->factored)
 		return gf_error_set(err, -EINVAL, "want --factors or --servers, got both");
 	if (axes->servers) {

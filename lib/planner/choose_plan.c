@@ -232,7 +232,7 @@ static int try_all(const struct gf_task *t, bool named, struct gf_plan *plans, s
 	return 0;
 }
 
-int gf_task_best(const struct gf_task *t, bool named, struct gf_plan *p, struct gf_error *err)
+static int best_of(const struct gf_task *t, bool named, struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan *plans;
 	double fastest_s = INFINITY;
@@ -272,7 +272,7 @@ int gf_task_plan_asked(const struct gf_task *t, struct gf_plan *p, struct gf_err
 	     !gf_uncertainty_recorded(t->problem.model, t->problem.fabric.network,
 				      t->problem.fabric.ranks)))
 		return gf_task_plan(t, t->policy, p, err);
-	return gf_task_best(t, false, p, err);
+	return best_of(t, false, p, err);
 }
 
 int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
@@ -284,7 +284,7 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct
 		return gf_shards_plan(t, p, err);
 	if ((policy && policy != &gf_policy_optimal) || gf_task_is_plain(t))
 		return gf_task_plan_by(t, policy, p, err);
-	rc = gf_task_best(t, true, p, err);
+	rc = best_of(t, true, p, err);
 	if (rc < 0 || !policy)
 		return rc;
 	free(p->policy);

@@ -140,7 +140,7 @@ static bool same_brief(const struct gf_plan_brief *a, const struct gf_plan_brief
 /* A grid has all of its rows. */
 static bool is_there(const struct gf_comparison *c, const struct gf_compared *row)
 {
-	for (size_t i = 0; i < c->nrows && !c->over.grid; i++)
+	for (size_t i = 0; i < c->nrows && !c->over.grid && !c->over.twice; i++)
 		if (c->rows[i].times.iteration_s == row->times.iteration_s &&
 		    same_brief(&c->rows[i].plan, &row->plan))
 			return true;
@@ -179,6 +179,11 @@ static void release_row(struct gf_compared *row)
 	free(row->whole);
 }
 
+static int plan_as_posed(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
+{
+	return gf_task_plan(t, t->policy, p, err);
+}
+
 /* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what varies does not
  * fit. */
 static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_comparison *c,
@@ -186,7 +191,7 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 {
 	struct gf_beyond beyond = {0};
 	struct gf_plan p;
-	int rc = gf_task_plan(t, t->policy, &p, err);
+	int rc = gf_task_plan_within(t, plan_as_posed, &p, err);
 
 	if (rc < 0)
 		return rc;
@@ -287,10 +292,15 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 			 struct gf_error *err)
 {
 	GF_RELEASED(gf_task_release) struct gf_task t = {0};
+	struct gf_request own = *r;
 	int rc = gf_request_pose(r, &t, notes, err);
 
 	if (rc < 0)
 		return rc;
+	if (gf_task_is_held(&t))
+		return gf_error_set(err, -EINVAL,
+				    "--over: want shards with --memory, or units with --shard, "
+				    "whose plans no policy cuts, got policies");
 	if (!r->tolerance_asked)
 		t.problem.tolerance = 0;
 	for (size_t i = 0; rc == 0; i++) {
@@ -300,7 +310,13 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c, st
 		if (!row.name)
 			break;
 		t.policy = gf_policy_find(row.name);
-		rc = make_row(&t, row, c, err);
+		if (gf_selection_has(&t.selection, GF_SELECT_RECUTS)) {
+			/* how it cuts follows the policy */
+			own.policy = row.name;
+			rc = pose_row(&own, row, c, notes, err);
+		} else {
+			rc = make_row(&t, row, c, err);
+		}
 		if ((rc == -EINVAL || rc == -ENOTSUP) && !t.policy->automatic) {
 			note_left_out(c, &row, err, notes);
 			rc = 0;

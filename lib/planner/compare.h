@@ -38,6 +38,7 @@ struct gf_compare_over {
 	const char **values[GF_COMPARE_AXES];
 	char *text; /* owned; or NULL */
 	bool pays;  /* find where each row begins to pay, too */
+	bool twice; /* rows that run alike stay */
 	/* (optional) called after each row */
 	void (*progress)(void *ctx, double done, const char *detail);
 	void *progress_ctx;

@@ -80,6 +80,7 @@ static double *gains_at(struct elsewhere *e, size_t i)
 	bare.nmessages = 0;
 	bare.predicted = NULL;
 	over.pays = false;
+	over.twice = true; /* rows of here may coincide there */
 	over.progress = NULL;
 	if (gf_variant_init(&v, &bare, &what, &err) == 0) {
 		r.fabric = v.fabric;

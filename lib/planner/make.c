@@ -197,16 +197,32 @@ double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 	return p.predicted->iteration_s;
 }
 
+static bool same_tensors(const struct gf_model_profile *a, const struct gf_model_profile *b)
+{
+	bool same = a->ntensors == b->ntensors;
+
+	for (size_t i = 0; same && i < a->ntensors; i++)
+		same = a->tensors[i].count_elems == b->tensors[i].count_elems;
+	return same;
+}
+
 double gf_request_now_s(const struct gf_request *r, const struct gf_plan *now)
 {
 	struct gf_request wish = {.system = "ddp"};
 	struct gf_fabric f = r->fabric;
 	struct gf_sim_result result = {0};
+	struct gf_model_profile model = *r->model;
+	struct gf_plan then;
 
 	if (!now)
 		return gf_request_plain_s(r, &wish);
-	f.device = now->model->device;
-	return gf_predict_plan(now, &f, &result, NULL) == 0 ? result.iteration_s : 0;
+	if (!same_tensors(now->model, &model))
+		return 0;
+	then = *now;
+	then.model = &model;
+	f.device = model.device;
+	f.servers = now->servers;
+	return gf_predict_plan(&then, &f, &result, NULL) == 0 ? result.iteration_s : 0;
 }
 
 /* A published system or a selection may be slower than doing without it; the answer says the same
@@ -315,9 +331,8 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 	return 0;
 }
 
-/* Tensors that share blocks of a codec may round more than any of them would alone: then it is made
- * again with a lower bound. */
-static int plan_bounded(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
+int gf_task_plan_within(const struct gf_task *t, gf_task_planner *make, struct gf_plan *p,
+			struct gf_error *err)
 {
 	enum { TRIES = 8 };
 	const double bound = t->problem.max_error;
@@ -325,7 +340,7 @@ static int plan_bounded(const struct gf_task *t, struct gf_plan *p, struct gf_er
 	double most = 0;
 
 	for (int i = 0; i < TRIES; i++) {
-		int rc = gf_task_plan_asked(&tighter, p, err);
+		int rc = make(&tighter, p, err);
 
 		if (rc < 0 && i)
 			break;
@@ -351,7 +366,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t, struc
 {
 	int rc = check_served(t, r, err);
 
-	rc = rc ?: plan_bounded(t, p, err);
+	rc = rc ?: gf_task_plan_within(t, gf_task_plan_asked, p, err);
 	if (rc < 0)
 		return rc;
 	if (notes)

@@ -128,6 +128,14 @@ unsigned gf_task_unsure(const struct gf_task *t, const struct gf_plan *p);
 int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct gf_plan *p,
 		 struct gf_error *err);
 
+typedef int gf_task_planner(const struct gf_task *t, struct gf_plan *p, struct gf_error *err);
+
+/* A plan whose messages keep the task's bound on rounding. Tensors that share blocks of a codec may
+ * round more than any of them would alone: then it is made again with a lower bound. -ENOTSUP: none
+ * was found. */
+int gf_task_plan_within(const struct gf_task *t, gf_task_planner *make, struct gf_plan *p,
+			struct gf_error *err);
+
 /*
  * A whole plan, or a rule plan if there is no model or the ranks are unknown. notes collects lines
  * for the user ("" if there are none); NULL: nobody reads them, and the plans that they compare
@@ -164,8 +172,5 @@ int gf_task_plan_for(const struct gf_task *t, const struct gf_model_profile *mod
 		     const struct gf_network *network, struct gf_plan *p, struct gf_error *err);
 /* By the policy that was asked for, or the best one. */
 int gf_task_plan_asked(const struct gf_task *t, struct gf_plan *p, struct gf_error *err);
-/* The best by any policy that is automatic (choose_plan.c). named: a policy was asked for, and
- * doubt does not count. */
-int gf_task_best(const struct gf_task *t, bool named, struct gf_plan *p, struct gf_error *err);
 
 #endif

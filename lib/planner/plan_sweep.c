@@ -112,6 +112,7 @@ void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
 	const bool ranks = s->nranks == 0;
 	const struct gf_network *n = d->profile ? d->profile->network : NULL;
 	const struct gf_topology *t = d->topology;
+	const int servers = d->plan->servers; /* documents count them */
 
 	if (lacks_epochs(s, w))
 		gf_text_addf(notes, "total_s leaves out the epochs of a warm-up: say how many "
@@ -128,9 +129,9 @@ void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
 		gf_text_addf(notes, "costs come from the profile's network, and from the topology "
 				    "where it has none\n");
 	if (ranks && t && t->ranks)
-		w->ranks = t->ranks;
+		w->ranks = t->ranks - servers;
 	if (ranks && n && n->ranks)
-		w->ranks = n->ranks;
+		w->ranks = n->ranks - servers;
 	if (w->ranks && !d->nother_plans && w->ranks != d->plan->ranks)
 		gf_text_addf(notes, "the plan is for %d ranks, simulated on %d\n", d->plan->ranks,
 			     w->ranks);

@@ -500,7 +500,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t, struct gf_t
 	/* documents count every rank, --ranks those that compute */
 	if (r->ranks_asked)
 		p->fabric.ranks += p->fabric.servers;
-	if (gf_problem_workers(p) < 1)
+	if (p->fabric.ranks - p->fabric.servers < 1)
 		return gf_error_set(err, -EINVAL,
 				    "--servers: want a rank beside the server, got %d ranks in all",
 				    r->fabric.ranks);
@@ -515,7 +515,8 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t, struct gf_t
 	if (rc < 0)
 		return rc;
 	if (r->axes) {
-		rc = gf_axes_algorithm(r->axes, gf_problem_workers(p), &p->algorithm, err);
+		rc = gf_axes_algorithm(r->axes, p->fabric.ranks - p->fabric.servers, &p->algorithm,
+				       err);
 		if (rc < 0)
 			return rc;
 		p->factors = r->axes->factors;

@@ -168,6 +168,31 @@ iteration() { # WANTED
 	tail -n 1 err.txt | grep -qE "^gf-plan: 1\.[0-9]{2} x DDP's default \(.*\): [0-9]+ messages, f32\$"
 }
 
+@test "a plan that is given: its messages by the times asked for, and what explains it is of its kind" {
+	gf-plan -q "$share/profiles/six.json" > now.json
+	wants 0 gf-plan now.json --accumulate 4
+	tail -n 1 err.txt | grep -qE '^gf-plan: the plan that was given is (within [0-9.]+ % of|as fast as) this '
+	for axes in "--codecs q8" "--servers 1"; do
+		# shellcheck disable=SC2086
+		gf-plan -q $axes --model resnet50 4x2-1gbe --explain > direct.txt
+		# shellcheck disable=SC2086
+		gf-plan -q $axes --model resnet50 4x2-1gbe | gf-plan -q --explain > read.txt
+		grep -E '^ *tensor|: message [0-9]+, ' direct.txt > want.txt
+		[ -s want.txt ]
+		grep -E '^ *tensor|: message [0-9]+, ' read.txt | diff want.txt -
+	done
+}
+
+@test "--compare over policies: what cuts anew follows the policy, and where shards are asked for there is none" {
+	gf-plan -q --policy single --selection csc --model resnet50 4x2-1gbe > alone.json
+	gf-plan -q --compare --over policies --selection csc --model resnet50 4x2-1gbe --table=json |
+		jq -es --slurpfile alone alone.json 'map(select(.over.policies == "single")) | length == 1 and
+			(.[0].iteration_s / $alone[0].predicted.iteration_s - 1 | fabs < 1e-9)'
+	wants 2 gf-plan --compare --shard zero3 --model resnet50 4x2-1gbe
+	says '--over: want shards with --memory, or units with --shard, whose plans no policy cuts, got policies'
+	wants 2 gf-plan --compare --memory 3G --model resnet50 4x2-1gbe
+}
+
 @test "a codec of one's own is planned, compared and simulated, and nothing executes it" {
 	local job=(--gpu v100 resnet20 asc-wfbp-8x4-10gbe) own=mine:bits=1.5,encode=3GB/s,decode=6GB/s
 	wants 0 gf-plan -q --codecs $own "${job[@]}"

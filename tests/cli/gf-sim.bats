@@ -750,6 +750,13 @@ replay() { # plan and options of gf-sim...
 	jq -e '[.traceEvents[] | select(.cat == "message")] | .[1].ts < .[0].ts + .[0].dur' trace.json
 }
 
+@test "--costs: documents count the server" {
+	gf-topo --synthetic "net:5@1Gb/s,50us" > topo.json
+	gf-plan -q --model resnet20 --servers 1 topo.json > plan.json
+	gf-sim -q --costs topo.json plan.json --table=json |
+		jq -e --slurpfile p plan.json '.ranks == 4 and (.iteration_s / $p[0].predicted.iteration_s - 1 | fabs < 1e-9)'
+}
+
 @test "--steps: selections, servers, split halves, slow ranks" {
 	jq 'del(.network) | .model.tensors |= map(.count_elems *= 100000)' "$share/profiles/six.json" > model.json
 	for axes in "--system gtopk" "--selection topk" "--system gradientflow" "--system pipe-sgd" "--servers 1" \

@@ -47,12 +47,6 @@ struct gf_problem {
 	const char *codecs_option; /* that chose them; NULL: --codecs */
 };
 
-/* The ranks that compute. */
-static inline int gf_problem_workers(const struct gf_problem *p)
-{
-	return p->fabric.ranks - p->fabric.servers;
-}
-
 /* Where a share of every tensor travels, that share alone is updated. */
 static inline double gf_problem_update_s(const struct gf_problem *p)
 {

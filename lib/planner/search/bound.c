@@ -321,24 +321,26 @@ double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 }
 
 /*
- * All-gathers fall before forward's end: they run one after the other, and the last of them is
- * needed no later than forward ends. Reduce-scatters obey the bound above, shifted by forward's
- * delay. Where ways trade one half for the other, the sum of the halves binds, too: messages with
- * bytes of tensors i.. cost no less than what the menu asks for both halves, their reduce-scatters
- * begin when tensor i is ready, and their all-gathers delay forward by what is longer than it.
+ * All-gathers fall before forward's end: they run one after the other, those of shards on all
+ * lanes, and the last of them is needed no later than forward ends. Reduce-scatters obey the bound
+ * above, shifted by forward's delay. Where ways trade one half for the other, the sum of the halves
+ * binds, too: messages with bytes of tensors i.. cost no less than what the menu asks for both
+ * halves, their reduce-scatters begin when tensor i is ready, and their all-gathers delay forward
+ * by what is longer than it.
  */
 double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 {
 	const size_t last = w->ntensors - 1;
 	const double forward_s = w->in->model->forward_s, bytes = gf_workbench_bytes(w, 0, last);
-	struct gf_workbench half = *w; /* shares the arrays */
+	struct gf_workbench half = *w, other = *w; /* they share the arrays */
 	double startup_s, delay_s, bound;
-	struct gf_menu gathers;
 	struct gf_rest r;
 
-	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &gathers);
+	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &other.menu);
 	gf_menu_half(&w->menu, GF_COLL_REDUCE_SCATTER, &half.menu);
-	delay_s = fmax(gf_menu_floor_s(&gathers, bytes) - forward_s, 0);
+	delay_s = w->in->copies && lanes > 1 ? gf_workbench_exchange_bound_s(&other, lanes)
+					     : gf_menu_floor_s(&other.menu, bytes);
+	delay_s = fmax(delay_s - forward_s, 0);
 	startup_s = least_startup_s(&half);
 	gf_rest_init(&r, &half, lanes, MIXES);
 	bound = w->backward_end_s + (1 - 1 / w->least_slowdown) * rest_s(&r, 0, startup_s, NULL);
@@ -346,7 +348,7 @@ double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 		bound = fmax(bound, w->ready_s[i] + rest_s(&r, i, startup_s, NULL));
 	gf_rest_release(&r);
 	gf_menu_part_release(&half.menu);
-	gf_menu_part_release(&gathers);
+	gf_menu_part_release(&other.menu);
 	bound += delay_s;
 	for (size_t i = 0; lanes == 1 && gf_menu_unlike(&w->menu) && i <= last; i++)
 		bound = fmax(bound,
