@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "base/timeout.h"
 #include "imports/import.h"
 #include "profiler/pairs.h"
 #include "profiler/whole_profile.h"

@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/start.h"

@@ -32,8 +32,4 @@
 /* A run for a folder whose owner, on another host, does not touch its lock. */
 #define GF_TIMEOUT_LEASE_S 15
 
-/* Such a constant in a help text: "60s". */
-#define GF_TIMEOUT_QUOTE(s) #s "s"
-#define GF_TIMEOUT_TEXT(s)  GF_TIMEOUT_QUOTE(s)
-
 #endif

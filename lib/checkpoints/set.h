@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "checkpoints/safetensors.h"
-#include "base/digest.h"
 
 /*
  * A checkpoint set's manifest (man 5 gf-checkpoint) says its run, its step, and the size and digest

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "base/text.h"
 
 /*
  * The traits of all-reduce algorithms: what documents are checked with. Callers never compare

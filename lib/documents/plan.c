@@ -189,7 +189,9 @@ static const struct gf_record plan_record = {
 	.schema =
 		"\"if\": {\"required\": [\"rule\"]}, \"then\": {\"properties\": {\"ranks\": false, "
 		"\"servers\": false, \"lanes\": false, \"segment_bytes\": false, \"model\": false, "
-		"\"tensors\": false, \"messages\": false, \"predicted\": false}}, "
+		"\"tensors\": false, \"messages\": false, \"predicted\": false, \"period\": false, "
+		"\"fusion\": false, \"shard\": "
+		"false}}, "
 		"\"else\": {\"required\": [\"ranks\", \"lanes\", \"model\", \"tensors\", "
 		"\"messages\"]}, ",
 };

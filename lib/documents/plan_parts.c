@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/plan_parts.h"
 
-#include <math.h>
-
 #include "base/heap.h"
 #include "documents/shared_records.h"
 #include "json/record_schema.h"

@@ -2,7 +2,6 @@
 #include "documents/processing_cost.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/heap.h"

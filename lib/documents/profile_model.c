@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/profile.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/heap.h"
 #include "json/record.h"

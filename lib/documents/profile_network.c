@@ -2,7 +2,6 @@
 #include "base/heap.h"
 #include "documents/profile.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 

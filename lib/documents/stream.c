@@ -11,11 +11,6 @@
 #include "json/record.h"
 #include "lists/gf_document_formats.h"
 
-void gf_document_digest(const char *written, char out[GF_DIGEST_TEXT])
-{
-	gf_digest_text(written, strlen(written), out);
-}
-
 /* --- the formats --------------------------------------------------------- */
 
 /* One format of document, and where struct gf_documents keeps it. */
@@ -148,7 +143,7 @@ static int combine(struct gf_documents *d, const struct format *f, void *second,
 		return rc;
 	}
 	text = write_document(f, first);
-	gf_document_digest(text, digest_of(d, f));
+	gf_digest_text(text, strlen(text), digest_of(d, f));
 	free_document(f, second);
 	return 0;
 }
@@ -176,7 +171,7 @@ static int add_root(struct gf_documents *d, const struct gf_json *root, const ch
 		return rc;
 	}
 	text = write_document(f, document);
-	gf_document_digest(text, digest);
+	gf_digest_text(text, strlen(text), digest);
 	if (!*slot_of(d, f)) {
 		*slot_of(d, f) = document;
 		*file_of(d, f) = gf_xstrdup(file);
@@ -324,7 +319,7 @@ int gf_documents_add_of(struct gf_documents *d, const char *path, const char *fo
 int gf_documents_take_costs(void *documents, const char *path, struct gf_error *err)
 {
 	GF_RELEASED(gf_documents_release) struct gf_documents fresh = {0};
-	int rc = gf_documents_add(&fresh, path, err);
+	int rc = gf_documents_take(&fresh, path, err);
 
 	if (rc == 0 && !fresh.topology && !(fresh.profile && fresh.profile->network))
 		rc = gf_error_set(err, -EINVAL,
@@ -333,14 +328,9 @@ int gf_documents_take_costs(void *documents, const char *path, struct gf_error *
 	return rc ?: merge(documents, &fresh, err);
 }
 
-int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *err)
-{
-	return gf_documents_add_of(d, path, NULL, err);
-}
-
 int gf_documents_take(void *documents, const char *path, struct gf_error *err)
 {
-	return gf_documents_add(documents, path, err);
+	return gf_documents_add_of(documents, path, NULL, err);
 }
 
 int gf_documents_take_model(void *documents, const char *path, struct gf_error *err)

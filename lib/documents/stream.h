@@ -46,16 +46,14 @@ struct gf_documents {
 	struct gf_text passed_on;
 };
 
-/* gf_documents_add for callers that know their documents as void *. */
+/* Adds every document of one file ("-": standard input). All or nothing. The documents are void *
+ * for callers that know them as such. */
 int gf_documents_take(void *documents, const char *path, struct gf_error *err);
-/* Adds a model from a file that has no other document; for callers that know their documents as
- * void *. */
+/* Adds a model from a file that has no other document. */
 int gf_documents_take_model(void *documents, const char *path, struct gf_error *err);
 /* Adds a file that must hold what costs are taken from: a topology, or a profile with a network. */
 int gf_documents_take_costs(void *documents, const char *path, struct gf_error *err);
 
-/* Adds every document of one file ("-": standard input). All or nothing. */
-int gf_documents_add(struct gf_documents *d, const char *path, struct gf_error *err);
 /* Adds a file that must hold a document of this format: for options that name one. */
 int gf_documents_add_of(struct gf_documents *d, const char *path, const char *format,
 			struct gf_error *err);
@@ -66,8 +64,5 @@ int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
 /* -EINVAL: there is no document of that format; the text says what there is. */
 int gf_documents_require(const struct gf_documents *d, const char *format, struct gf_error *err);
 void gf_documents_release(struct gf_documents *d);
-
-/* The digest of a document: SHA-256 of what its writer prints. */
-void gf_document_digest(const char *written, char out[GF_DIGEST_TEXT]);
 
 #endif

@@ -2,7 +2,6 @@
 #include "documents/topology.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-#include "base/error.h"
 #include "base/text.h"
 
 /*

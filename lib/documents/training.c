@@ -2,7 +2,6 @@
 #include "documents/training.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "json/record.h"

@@ -3,7 +3,6 @@
 #include "exchange/callers_memory.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"

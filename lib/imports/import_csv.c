@@ -162,7 +162,7 @@ static int csv_column(const struct gf_csv *csv, const char *name)
 	return -1;
 }
 
-int gf_csv_need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err)
+static int need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err)
 {
 	*column = csv_column(csv, name);
 	if (*column >= 0)
@@ -263,10 +263,10 @@ static int read_tensors(const struct gf_csv *csv, bool needs, struct gf_model_pr
 		.dtype = csv_column(csv, "dtype"),
 		.need = needs ? csv_column(csv, "need_s") : -1,
 	};
-	int rc = gf_csv_need(csv, "name", &c.name, err);
+	int rc = need(csv, "name", &c.name, err);
 
-	rc = rc ?: gf_csv_need(csv, "count_elems", &c.count, err);
-	rc = rc ?: gf_csv_need(csv, "ready_s", &c.ready, err);
+	rc = rc ?: need(csv, "count_elems", &c.count, err);
+	rc = rc ?: need(csv, "ready_s", &c.ready, err);
 	if (rc == 0 && csv->nrows == 0)
 		rc = gf_error_set(err, -EINVAL, "%s: want tensors, got none", csv->file);
 	if (rc < 0)
@@ -366,8 +366,8 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m, stru
 
 	if (rc < 0)
 		return rc;
-	rc = gf_csv_need(&p.csv, "name", &p.name, err);
-	rc = rc ?: gf_csv_need(&p.csv, "count_elems", &p.elems, err);
+	rc = need(&p.csv, "name", &p.name, err);
+	rc = rc ?: need(&p.csv, "count_elems", &p.elems, err);
 	if (rc == 0) {
 		p.left = gf_xcalloc(p.csv.nrows + 1, sizeof(*p.left));
 		for (size_t row = 0; row < p.csv.nrows; row++)

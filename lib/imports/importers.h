@@ -64,8 +64,6 @@ int gf_csv_read(const char *text, size_t size, const char *file, struct gf_csv *
 		struct gf_error *err);
 void gf_csv_release(struct gf_csv *csv);
 
-/* The column of that name; -EINVAL if there is none. */
-int gf_csv_need(const struct gf_csv *csv, const char *name, int *column, struct gf_error *err);
 const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column);
 
 /* -EINVAL: neither the file nor the user says how many ranks there were. */

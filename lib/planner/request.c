@@ -2,7 +2,6 @@
 #include "planner/make.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
 

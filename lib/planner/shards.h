@@ -2,7 +2,6 @@
 #ifndef GF_PLANNER_SHARDS_H
 #define GF_PLANNER_SHARDS_H
 
-#include "base/text.h"
 #include "planner/make.h"
 #include "planner/workbench.h"
 

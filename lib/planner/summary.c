@@ -2,7 +2,6 @@
 #include "planner/summary.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"

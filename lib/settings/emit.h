@@ -123,7 +123,7 @@ struct gf_emitter {
 	 * the target takes for a plan; closes: does a bucket of so many elements end before the
 	 * next tensor? */
 	unsigned shards;
-	const char *shard_units, *shard_rule;
+	const char *shard_units;
 	unsigned overlaps;
 	bool gathers_before;
 	void (*settle)(struct gf_plan *p);

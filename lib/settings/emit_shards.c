@@ -125,9 +125,7 @@ static void find_default(struct job *j)
 	j->axes.shard_ahead = SIZE_MAX;
 	j->axes.shard_keep = 0;
 	j->axes.memory.limit_bytes = 0;
-	if (plan_units(j,
-		       gf_shard_method_has(asked.shard, j->e->overlaps) ? j->e->shard_rule
-									: "model",
+	if (plan_units(j, gf_shard_method_has(asked.shard, j->e->overlaps) ? j->e->name : "model",
 		       &p, NULL, &unread) == 0) {
 		j->t.default_s = p.predicted->iteration_s;
 		j->t.default_bytes = p.predicted->memory.peak_bytes;
@@ -503,7 +501,6 @@ const struct gf_emitter gf_emitter_fsdp2 = {
 	.program = "fully_shard",
 	.takes_codec = fsdp2_takes,
 	.shards = GF_SHARD_PARAMETERS,
-	.shard_rule = "fsdp2",
 	.overlaps = GF_SHARD_PARAMETERS,
 	.settle = settle_fsdp2,
 	.emit = emit_fsdp2,
@@ -624,7 +621,6 @@ const struct gf_emitter gf_emitter_deepspeed = {
 	.program = "DeepSpeed",
 	.shards = GF_SHARD_STATE,
 	.shard_units = "layer",
-	.shard_rule = "deepspeed",
 	.overlaps = GF_SHARD_PARAMETERS,
 	.gathers_before = true,
 	.settle = settle_deepspeed,
@@ -701,7 +697,6 @@ const struct gf_emitter gf_emitter_megatron = {
 	.program = "Megatron-LM",
 	.shards = GF_SHARD_STATE,
 	.shard_units = "block",
-	.shard_rule = "megatron",
 	.overlaps = GF_SHARD_GRADIENTS,
 	.settle = settle_megatron,
 	.bucket_elems = full_elems,

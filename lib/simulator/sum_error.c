@@ -2,7 +2,6 @@
 #include "simulator/sum_error.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "collectives/way.h"
@@ -159,8 +158,9 @@ static void fill(struct blocks *b, double elems, double most)
 	b->most = b->filled > 0 ? most : 0;
 }
 
-const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profile *m, size_t first,
-						    size_t last, struct gf_value_statistics *room)
+static const struct gf_value_statistics *statistics_of(const struct gf_model_profile *m,
+						       size_t first, size_t last,
+						       struct gf_value_statistics *room)
 {
 	double squares = 0, shared = 0;
 	struct blocks blocks = {0};
@@ -205,7 +205,7 @@ double gf_sim_step_error(const struct gf_plan *p, double *messages)
 	GF_FREED struct rounding *r = gf_xcalloc(p->nmessages, sizeof(*r));
 	double errors = 0, squares = 0;
 	struct gf_value_statistics room;
-	const bool known = gf_sim_statistics(p->model, 0, p->model->ntensors - 1, &room);
+	const bool known = statistics_of(p->model, 0, p->model->ntensors - 1, &room);
 	size_t i, k;
 
 	for (i = 0; gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) && i < p->nmessages; i++) {
@@ -217,7 +217,7 @@ double gf_sim_step_error(const struct gf_plan *p, double *messages)
 		for (k = 0; k < i && !gf_message_goes_as(&p->messages[k], m); k++)
 			;
 		r[i] = k < i ? r[k] : rounding_of(&of);
-		error = rms(&r[i], gf_sim_statistics(p->model, m->first, m->last, &room));
+		error = rms(&r[i], statistics_of(p->model, m->first, m->last, &room));
 		errors += weight * error * error;
 		squares += weight;
 		if (messages && !isnan(error))

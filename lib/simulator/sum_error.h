@@ -35,9 +35,6 @@ double gf_sim_library_error(const char *codec, int ranks, bool scattered,
 			    const struct gf_model_profile *m);
 /* That of a plan's message. */
 struct gf_sum_error_of gf_sum_error_of(const struct gf_plan *p, size_t message);
-/* The statistics of the gradients of tensors first to last, in room; NULL: some are unknown. */
-const struct gf_value_statistics *gf_sim_statistics(const struct gf_model_profile *m, size_t first,
-						    size_t last, struct gf_value_statistics *room);
 /* The error of a plan's step, by what the model knows of its gradients. Where it does not know all,
  * messages' errors are weighed by elements. 0: unknown, as of plans whose selection leaves
  * gradients out. messages (optional): zeros, which become the error of each message that is known.

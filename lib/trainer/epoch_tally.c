@@ -2,7 +2,6 @@
 #include "trainer/trainer.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/heap.h"
 

@@ -2,7 +2,6 @@
 #include "trainer/net_device.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"

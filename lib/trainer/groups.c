@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/groups.h"
 
-#include <math.h>
-
 #include "base/heap.h"
 #include "transport/comm.h"
 
@@ -133,8 +131,8 @@ int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k, int rc
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Before the parameters change on the host: a device has read them. Its running statistics, which go
- * back with them, come. */
+/* Before the parameters change on the host: a device has read them. Its running statistics, which
+ * go back with them, come. */
 static int settle(struct gf_groups *g, struct gf_error *err)
 {
 	int rc = gf_method_settle(g->method, err);

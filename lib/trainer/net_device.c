@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/net_device.h"
 
-#include <string.h>
-
 #include "base/heap.h"
 
 #define LINE_ELEMS 32

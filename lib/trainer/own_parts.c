@@ -208,7 +208,7 @@ static void leave(struct gf_method *m, size_t stage)
 	s->here[unit] = false;
 }
 
-static void flush(struct gf_method *m)
+void gf_method_shards_end(struct gf_method *m)
 {
 	const size_t left = m->shards->leaving;
 
@@ -224,7 +224,7 @@ static void advance(struct gf_method *m, size_t stage)
 	size_t signal;
 
 	while (s->stage < stage) {
-		flush(m);
+		gf_method_shards_end(m);
 		if (is_backward(m))
 			s->leaving = 1 + gf_shard_unit(units(m), s->stage);
 		else
@@ -269,7 +269,7 @@ void gf_method_shards_need(struct gf_method *m, size_t tensor)
 
 	if (is_backward(m)) {
 		if (s->leaving != 1 + unit)
-			flush(m);
+			gf_method_shards_end(m);
 		stage += unit;
 	} else {
 		stage -= 1 + unit;
@@ -287,14 +287,9 @@ void gf_method_shards_made(struct gf_method *m, size_t tensor)
 {
 	const size_t unit = m->shards->message[tensor];
 
-	flush(m);
+	gf_method_shards_end(m);
 	if (tensor == m->env.plan->messages[unit].last)
 		advance(m, pass_of(m) + units(m) + unit + 1);
-}
-
-void gf_method_shards_end(struct gf_method *m)
-{
-	flush(m);
 }
 
 /* --- the update ----------------------------------------------------------- */

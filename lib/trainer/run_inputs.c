@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/options.h"
 
-#include <math.h>
 #include <string.h>
 #include <sys/types.h>
 

@@ -82,7 +82,7 @@ static int measure(const char *file, struct gf_error *err)
 {
 	struct gf_documents documents = {0};
 	struct gf_request r = {0};
-	int rc = gf_documents_add(&documents, file, err), lanes;
+	int rc = gf_documents_take(&documents, file, err), lanes;
 
 	if (rc == 0)
 		gf_request_documents(&r, &documents);

@@ -16,7 +16,7 @@ static const struct gf_plan *plan_of(void)
 	if (d.plan)
 		return d.plan;
 	path = gf_xasprintf("%s/tests/data/valid/plan-six.json", source ? source : ".");
-	if (gf_documents_add(&d, path, &err)) {
+	if (gf_documents_take(&d, path, &err)) {
 		printf("%s\n", err.text);
 		exit(1);
 	}

@@ -144,7 +144,7 @@ static void test_digest(void)
 				      "a", &err),
 	       "%s", err.text);
 	written = gf_profile_write(a.profile);
-	gf_document_digest(written, digest);
+	gf_digest_text(written, strlen(written), digest);
 	EXPECT_TEXT(a.profile_digest, digest);
 	EXPECT(!gf_documents_add_text(&b, written, strlen(written), "b", &err), "%s", err.text);
 	EXPECT_TEXT(b.profile_digest, digest);
@@ -160,7 +160,7 @@ static void test_files(void)
 	struct gf_error err = {""};
 	struct gf_error want;
 
-	EXPECT(gf_documents_add(&d, "/no/such/file", &err) == -ENOENT, "none");
+	EXPECT(gf_documents_take(&d, "/no/such/file", &err) == -ENOENT, "none");
 	gf_error_errno(&want, -ENOENT, "/no/such/file");
 	EXPECT_TEXT(err.text, want.text);
 	gf_documents_release(&d);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents/shared_records.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -3,8 +3,6 @@
  * k = density * n values of so many bytes each, gathered, or merged along a tree. */
 #include "documents/selections/selection.h"
 
-#include <string.h>
-
 #include "documents/selections/select_density.h"
 #include "json/record.h"
 

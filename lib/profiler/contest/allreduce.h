@@ -11,7 +11,6 @@
 #include "transport/message_element.h"
 #include "profiler/contest/device.h"
 #include "profiler/contest/exact.h"
-#include "transport/watch.h"
 #include "runtime/engine/burst.h"
 #include "profiler/autotune/chooser.h"
 #include "runtime/traces/rank_traces.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trainer/optim/optimizer.h"
 
-#include <assert.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
