@@ -94,8 +94,8 @@ void gf_method_early(struct gf_method *m, size_t tensor);
 void gf_method_backward_end(struct gf_method *m);
 int gf_method_exchange(struct gf_method *m, struct gf_error *err);
 /* Passes over what has come. 1: a gradient is infinite or not a number, which ends the run on all
- * ranks alike; err names the step, and the tensor where it is known. LATE finds it as it applies
- * it, a device as it adds up. */
+ * ranks alike; err names the step, and the tensor where it is known. With LATE the update
+ * finds them, and a device as it adds up. */
 int gf_method_judge(struct gf_method *m, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, double lr);

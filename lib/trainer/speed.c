@@ -96,8 +96,8 @@ const struct gf_prediction *gf_train_prediction(const struct gf_plan *plan,
 /* --- how fast this machine is --------------------------------------------- */
 
 /* The first passes of a run prepare kernels and touch memory. Of a slow net fewer passes say as
- * much: one of each where the first takes enough_s. Of a fast one they go on for short_s: five
- * passes of a millisecond say little of a machine. */
+ * much: one of each where the first takes enough_s. The passes of a fast net go on for short_s:
+ * five of a millisecond say little of a machine. */
 enum { UNTIMED = 2, TIMED = 5, LEAST = 2, MOST = 64 };
 static const double enough_s = 0.5, short_s = 0.03;
 
