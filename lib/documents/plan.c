@@ -334,8 +334,9 @@ bool gf_message_is_open(const struct gf_message *m)
 
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
 {
-	return strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->codec, b->codec) == 0 &&
-	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
+	return a == b || (a && b && strcmp(a->algorithm, b->algorithm) == 0 &&
+			  strcmp(a->codec, b->codec) == 0 &&
+			  gf_stages_same(a->stages, a->nstages, b->stages, b->nstages));
 }
 
 bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)

@@ -184,7 +184,7 @@ static inline bool gf_plan_tells_memory(const struct gf_plan *p)
 bool gf_message_is_open(const struct gf_message *m);
 /* Does a message of the plan travel in a codec that rounds? */
 bool gf_plan_is_coded(const struct gf_plan *p);
-/* Do both go alike: by one algorithm, in the same stages, as one codec? */
+/* Do both go alike: by one algorithm, in the same stages, as one codec? NULL goes as NULL alone. */
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b);
 
 #endif

@@ -23,7 +23,7 @@ static bool is_for(const struct gf_streams_path *p, const struct gf_work *w, siz
 		return false;
 	if (w->sets)
 		return p->sets == w->sets;
-	return p->how == w->how || (p->how && w->how && gf_message_goes_as(p->how, w->how));
+	return gf_message_goes_as(p->how, w->how);
 }
 
 int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w, struct gf_recipe *r,

@@ -98,12 +98,9 @@ void gf_thread_paths_free(struct gf_thread_message *m)
 
 static bool is_for(const struct gf_thread_path *path, const struct gf_work *w)
 {
-	const bool alike = path->how == w->how ||
-			   (path->how && w->how && gf_message_goes_as(path->how, w->how));
-
-	return alike && path->way == w->way && path->sparse == w->sparse && path->half == w->half &&
+	return path->way == w->way && path->sparse == w->sparse && path->half == w->half &&
 	       path->owners == w->owners && path->count_elems == w->count_elems &&
-	       path->set_bytes == w->element.size_bytes;
+	       path->set_bytes == w->element.size_bytes && gf_message_goes_as(path->how, w->how);
 }
 
 /* Channels: a place in a slot has one of its own, the same on all ranks. Two paths of one place are
