@@ -197,16 +197,23 @@ struct choosing {
 	struct gf_network *net;
 };
 
-/* Whether ranks share memory is not the same for all of them. */
+/* 0 on all ranks, or on none: whether ranks share memory is not the same for all of them. */
+static int check_stages(const struct gf_measure_network *c, const char *algorithm,
+			const struct gf_stage *stages, size_t n, struct gf_error *err)
+{
+	struct gf_way way;
+	int rc = gf_way_of(algorithm, stages, n, &way, err);
+
+	rc = rc ?: can_run(c, &way, GF_COLL_WHOLE, err);
+	return gf_comm_agree(c->comm, rc, err);
+}
+
 static int choose_stages(void *ctx, const struct gf_stage *stages, size_t nstages,
 			 struct gf_error *err)
 {
 	const struct choosing *c = ctx;
-	struct gf_way way;
-	int rc = gf_way_of(c->algorithm, stages, nstages, &way, err);
+	int rc = check_stages(c->config, c->algorithm, stages, nstages, err);
 
-	rc = rc ?: can_run(c->config, &way, GF_COLL_WHOLE, err);
-	rc = gf_comm_agree(c->config->comm, rc, err);
 	if (rc == 0)
 		gf_measure_entry_add(c->net, c->algorithm, gf_stages_copy(stages, nstages),
 				     nstages);
@@ -215,14 +222,11 @@ static int choose_stages(void *ctx, const struct gf_stage *stages, size_t nstage
 
 /* Links may promise shared memory that these ranks do not share: stages then go by no algorithm
  * that is named. */
-static int check_base(const struct gf_measure_network *c, const char *algorithm,
-		      struct gf_stage *stages, size_t n, struct gf_error *err)
+static int settle_base(const struct gf_measure_network *c, const char *algorithm,
+		       struct gf_stage *stages, size_t n, struct gf_error *err)
 {
-	struct gf_way way;
-	int rc = gf_way_of(algorithm, stages, n, &way, err);
+	int rc = check_stages(c, algorithm, stages, n, err);
 
-	rc = rc ?: can_run(c, &way, GF_COLL_WHOLE, err);
-	rc = gf_comm_agree(c->comm, rc, err);
 	if (rc != -ENOTSUP && rc != -EINVAL)
 		return rc;
 	for (size_t i = 0; i < n; i++) {
@@ -241,7 +245,7 @@ static int choose_one(const struct gf_measure_network *c, const char *algorithm,
 	struct gf_stage one = {ranks, (char *)unsaid, NULL}, *stages;
 	size_t n = gf_measure_stages(algorithm, c->levels, c->nlevels, by_nccl(c), &stages);
 	bool whole = !n && c->nlevels && ranks > 1;
-	int rc = n ? check_base(c, algorithm, stages, n, err) : 0;
+	int rc = n ? settle_base(c, algorithm, stages, n, err) : 0;
 
 	gf_measure_entry_add(net, algorithm, stages, n);
 	if (rc)
