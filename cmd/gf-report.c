@@ -79,12 +79,6 @@ static int read_documents(const struct arguments *a, struct gf_documents *d, str
 	return rc ?: gf_cli_document("topologies", a->costs, gf_documents_take_costs, d, err);
 }
 
-/* Whose messages are known: a rule has none. */
-static const struct gf_plan *plan_of(const struct gf_documents *d)
-{
-	return d->plan && !d->plan->rule ? d->plan : NULL;
-}
-
 /* The profile that the traces hold. If there is none, the reason is an error under --profile, and a
  * note of the report otherwise. */
 static int own_profile(const struct arguments *a, const struct gf_documents *d,
@@ -95,8 +89,8 @@ static int own_profile(const struct arguments *a, const struct gf_documents *d,
 	int rc = a->cli.nfiles > 1 ? gf_error_set(a->profile ? err : &why, -EINVAL,
 						  "%swant a folder with all traces, got %zu files",
 						  a->profile ? "--profile: " : "", a->cli.nfiles)
-				   : gf_report_profile(a->cli.files[0], plan_of(d), own, &remarks,
-						       a->profile ? err : &why);
+				   : gf_report_profile(a->cli.files[0], gf_report_plan(d), own,
+						       &remarks, a->profile ? err : &why);
 
 	if (rc == 0 && a->profile)
 		gf_text_addf(notes, "%s", remarks.data ? remarks.data : "");
@@ -151,7 +145,7 @@ static int report(const struct arguments *a, struct gf_error *err)
 	char *line;
 	int rc = read_documents(a, &d, err);
 
-	rc = rc ?: gf_import_job_read(&job, a->cli.files, a->cli.nfiles, plan_of(&d), err);
+	rc = rc ?: gf_import_job_read(&job, a->cli.files, a->cli.nfiles, gf_report_plan(&d), err);
 	rc = rc ?: own_profile(a, &d, &own, &notes, err);
 	if (rc == 0 && !alone(a))
 		rc = show(a, &job, &d, own.producer ? &own : NULL, &notes, &out, err);
@@ -182,7 +176,7 @@ static int against(const struct arguments *a, struct gf_error *err)
 	struct gf_error why;
 	int rc = read_documents(a, &d, err), emitted;
 
-	against.plan = plan_of(&d);
+	against.plan = gf_report_plan(&d);
 	rc = rc ?: gf_against(&against, &out, &notes, err);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	emitted = rc < 0 ? 0 : gf_cli_emit_lines(&a->cli, form_of(a), out.data, &why);

@@ -371,7 +371,6 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 {
 	struct gf_documents known = {
 		.topology = d->topology, .plan = d->plan, .profile = (struct gf_profile *)own};
-	const bool whole = d->plan && !d->plan->rule;
 	const char *codecs[GF_CODECS_MOST + 1];
 	struct gf_request request = {0};
 	struct gf_error why = {""};
@@ -383,7 +382,7 @@ static int plan(struct gf_report_whole *r, const struct gf_documents *d,
 	gf_axes_init(&axes);
 	request.axes = &axes;
 	/* what the job does to gradients stays */
-	if (whole) {
+	if (gf_report_plan(d)) {
 		gf_axes_follow(&axes, d->plan);
 		request.codecs = gf_plan_codecs(d->plan, codecs);
 	}
@@ -436,7 +435,6 @@ int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		   const struct gf_documents *d, const struct gf_profile *own,
 		   struct gf_text *notes, struct gf_error *err)
 {
-	const bool whole = d->plan && !d->plan->rule;
 	struct gf_error why = {""};
 	int rc = gf_report_see(r, job, err);
 
@@ -448,7 +446,7 @@ int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 	else if ((size_t)r->of_ranks > r->nranks)
 		gf_text_addf(&r->why_not, "want the traces of all %d ranks, found %zu", r->of_ranks,
 			     r->nranks);
-	else if (gf_stragglers_find(job, whole ? d->plan : NULL, &r->stragglers, &why) < 0)
+	else if (gf_stragglers_find(job, gf_report_plan(d), &r->stragglers, &why) < 0)
 		gf_text_addf(&r->why_not, "%s", why.text);
 	return plan(r, d, own, notes, err);
 }

@@ -126,6 +126,12 @@ struct gf_report_whole {
 /* What the traces themselves show, in a zeroed report. -EINVAL: they hold neither steps nor
  * messages. */
 int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job, struct gf_error *err);
+/* The plan of the documents, if its messages are known: a rule has none. Else NULL. */
+static inline const struct gf_plan *gf_report_plan(const struct gf_documents *d)
+{
+	return d->plan && !d->plan->rule ? d->plan : NULL;
+}
+
 /*
  * The same, and what is expected. d: its plan (that the job ran), topology and profile (costs that
  * messages are expected to have) may each be NULL. own: the job's own profile, or NULL. notes:
