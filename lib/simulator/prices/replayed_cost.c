@@ -101,8 +101,7 @@ static bool same(const struct gf_bench *b, const struct gf_fabric_net *net,
 {
 	if (b->net != net || b->args.count_elems != args->count_elems || b->algorithm != a ||
 	    b->args.ranks != args->ranks || b->args.servers != args->servers ||
-	    b->args.half != args->half ||
-	    (b->args.copies > 1 ? b->args.copies : 1) != (args->copies > 1 ? args->copies : 1) ||
+	    b->args.half != args->half || gf_coll_sharers(&b->args) != gf_coll_sharers(args) ||
 	    b->args.nfactors != args->nfactors ||
 	    !b->args.stage_algorithms != !args->stage_algorithms)
 		return false;
