@@ -300,8 +300,8 @@ static const struct gf_allreduce_cost *unmeasured(const struct run *r, const str
 }
 
 /* Lines of short messages say little of a long one, and the best plan may send the whole gradient
- * at once. That message is measured by the entry that is the fastest by its lines. Where another
- * entry is faster then, the message is measured by that entry, too, and so on. */
+ * at once. The entry that is the fastest by its lines measures that message. Another entry that is
+ * faster then measures the message, too, and so on. */
 static int measure_gradient(struct run *r, struct gf_network *net, struct gf_error *err)
 {
 	const size_t bytes = r->config->gradient_bytes / 4 * 4;
