@@ -118,7 +118,17 @@ static void add_step(const struct gf_outcome *o, struct gf_text *out)
 		     share > 0.5 ? "the network" : "compute");
 }
 
-/* One plan in several places: the last that keeps ranks busy, and the worst. */
+/* On more ranks, or on as many by a slower network or with shorter periods? */
+static bool harder(const struct gf_outcome *a, const struct gf_outcome *b)
+{
+	if (a->ranks != b->ranks)
+		return a->ranks > b->ranks;
+	if (a->bandwidth_bytes_per_s != b->bandwidth_bytes_per_s)
+		return a->bandwidth_bytes_per_s < b->bandwidth_bytes_per_s;
+	return a->period_steps < b->period_steps;
+}
+
+/* One plan in several places: the hardest that keeps ranks busy, and the worst. */
 static void add_scaling(const struct gf_row *rows, size_t n, struct gf_text *out)
 {
 	const struct gf_row *good = NULL, *worst = NULL, *r;
@@ -127,8 +137,7 @@ static void add_scaling(const struct gf_row *rows, size_t n, struct gf_text *out
 		if (r->left_out)
 			continue;
 		if (r->outcome.efficiency >= busy &&
-		    (!good || r->outcome.ranks > good->outcome.ranks ||
-		     r->outcome.bandwidth_bytes_per_s < good->outcome.bandwidth_bytes_per_s))
+		    (!good || harder(&r->outcome, &good->outcome)))
 			good = r;
 		if (!worst || r->outcome.efficiency < worst->outcome.efficiency)
 			worst = r;

@@ -858,6 +858,11 @@ replay() { # plan and options of gf-sim...
 	jq -es 'map(select(.left_out)) | length == 2 and .[0].period_steps == 8' out.txt
 	jq -es '[.[] | select(.left_out | not) | [.period_steps, .bandwidth_bytes_per_s]] ==
 		[[20, 12.5e6], [40, 12.5e6], [20, 125e6], [40, 125e6]]' out.txt
+	# the shortest that is efficient, in any order
+	for steps in 20,40,200 200,40,20; do
+		wants 0 gf-sim plan.json --period-steps $steps --bandwidth 1Gb/s
+		says 'efficient from 8 ranks at 1 Gb/s, 20 steps a period on'
+	done
 	wants 0 gf-sim plan.json --period-steps 20,40 --bandwidth 100Mb/s,1Gb/s --plot h.csv
 	[ "$(grep -c ",0.1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	[ "$(grep -c ",1 Gb/s on 8 ranks$" h.csv)" = 2 ]
@@ -937,6 +942,7 @@ replay() { # plan and options of gf-sim...
 	done <<- 'END'
 		f32.json|[0-9]+ ms a step on 32 ranks: [0-9]+ % of it waits for messages, so compute bounds it
 		f32.json --ranks 2,8,128|at least 90 % efficient up to [0-9]+ ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages, by a plan for 32 ranks \(--replan\)
+		f32.json --ranks 64,8,2 --bandwidth 100Gb/s,10Gb/s|at least 90 % efficient up to 64 ranks at 100 Gb/s; on 64 ranks at 10 Gb/s [0-9]+ %, .*
 		f32.json --bandwidth 1Gb/s,100Gb/s|at least 90 % efficient from 32 ranks at 100 Gb/s on; on 32 ranks at 1 Gb/s [0-9]+ %, where [0-9]+ % .*
 		f32.json q8.json --bandwidth 1Gb/s,2Gb/s|fastest: q8
 		f32.json q8.json --bandwidth 1Gb/s,50Gb/s,100Gb/s|fastest: q8
