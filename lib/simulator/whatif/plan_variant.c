@@ -38,8 +38,10 @@ static int fit_stages(struct gf_message *m, const struct gf_selection *s, int ra
 				    "want a multiple of the plan's inner factors (%d together), at "
 				    "least %d, got %d",
 				    inner, 2 * inner, ranks);
-	for (i = n; i < m->nstages; i++)
+	for (i = n; i < m->nstages; i++) {
 		free(m->stages[i].algorithm);
+		free(m->stages[i].extra);
+	}
 	m->nstages = n;
 	i = n - 1;
 	m->stages[i].factor = ranks / inner;
@@ -109,12 +111,8 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p, const struct 
 
 void gf_variant_release(struct gf_variant *v)
 {
-	for (size_t i = 0; v->levels && i < v->fabric.nlevels; i++) {
-		free(v->levels[i].name);
-		free(v->levels[i].link);
-		free(v->levels[i].extra);
-	}
-	free(v->levels);
+	if (v->levels)
+		gf_levels_free(v->levels, v->fabric.nlevels);
 	gf_traffic_release(&v->traffic);
 	gf_derived_release(&v->derived);
 	gf_plan_release(&v->plan);
