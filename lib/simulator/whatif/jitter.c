@@ -46,9 +46,9 @@ double gf_normal_largest(double u, double n)
 	return below <= 0.5 ? lower_half(below) : -lower_half(above);
 }
 
-/* Steps of a pipeline before those that count. */
 /* More steps in flight than a picture of two steps can show. */
 #define DRAWN_STALENESS 8
+/* Steps of a pipeline before those that count. */
 #define FILL_STEPS      64
 
 /* The slowest rank of one run. */
