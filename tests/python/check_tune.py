@@ -136,6 +136,26 @@ def failed():
         state.tuner.report()
 
 
+class Routed(torch.nn.Module):
+    """Of experts, of which rank 0 never needs one."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared, self.expert = torch.nn.Linear(40, 90), torch.nn.Linear(40, 90)
+
+    def forward(self, x):
+        return self.shared(x) + (self.expert(x) if dist.get_rank() else 0)
+
+
+def routed():
+    with given() as network:
+        model = gradflow.ddp(Routed(), find_unused_parameters=True,
+                             tune={**STEPS, "margin": -1e9, "network": network})
+        train(model)
+    assert "kept" in model.gradflow.tuner.report(), model.gradflow.tuner.report()
+    model.gradflow.close()
+
+
 def single():
     """On one rank nothing is exchanged, and the job goes on."""
     groups = [dist.new_group([r]) for r in range(dist.get_world_size())]

@@ -5,7 +5,7 @@
 load torch
 
 @test "PyTorch, tune: a plan is kept or dropped; accumulated steps; what fails leaves the job as it was" {
-	holds tune 2 kept dropped accumulated failed single
+	holds tune 2 kept dropped accumulated routed failed single
 }
 @test "PyTorch, tune: shards begin as fully_shard's, and go by a plan or stay so" { able tune 2 sharded; }
 @test "PyTorch, Record: messages beside their prediction, lines, a trace" {

@@ -407,7 +407,7 @@ def slowest(times, group=None):
         return times
     ranks = [None] * dist.get_world_size(group)
     dist.all_gather_object(ranks, times, group=group)
-    return tuple({k: max(t[k] for t in each if k in t) for k in each[0]}
+    return tuple({k: max(t[k] for t in each if k in t) for k in dict.fromkeys(k for t in each for k in t)}
                  if isinstance(each[0], dict) else max(each) for each in zip(*ranks))
 
 
