@@ -18,7 +18,7 @@ stops() {
 	LD_PRELOAD=$strike GF_STRIKE=$call:$n:stop:1 mpirun --oversubscribe --bind-to none -np 3 "$@" \
 		> out.txt 2> err.txt < /dev/null 3>&- &
 	job=$!
-	for ((tries = 0; tries < 300; tries++)); do
+	for ((tries = 0; tries < 600; tries++)); do
 		! grep -qE "$reason" err.txt || [ "$(waiting)" -gt 0 ] || break
 		sleep 0.1
 	done
@@ -26,18 +26,18 @@ stops() {
 	cat err.txt
 	teardown
 	job=
-	[ $tries -lt 300 ]
+	[ $tries -lt 600 ]
 }
 
 @test "a rank that stops at the start, in an agreement, or at the end" {
 	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
 	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
 	reason='process [0-9]+ of this job is stopped|rank 1 does not answer'
-	train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 3 --timeout 2s"
+	train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 3 --timeout 5s"
 	stops MPI_Comm_dup 1 $train
 	stops MPI_Isend 8 $train
 	stops MPI_Finalize 1 $train
 	stops MPI_Comm_free 2 $train
-	stops MPI_Isend 8 gf-allreduce -q -b 4K -e 4K -n 3 --timeout 2s
-	stops MPI_Finalize 1 gf-profile -q --pairs --budget 1s --timeout 2s
+	stops MPI_Isend 8 gf-allreduce -q -b 4K -e 4K -n 3 --timeout 5s
+	stops MPI_Finalize 1 gf-profile -q --pairs --budget 1s --timeout 5s
 }

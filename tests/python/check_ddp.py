@@ -1278,13 +1278,14 @@ def defaults():
     finally:
         torch.set_default_dtype(torch.float32)
     from datetime import timedelta
-    group = dist.new_group(timeout=timedelta(seconds=2))
+    group = dist.new_group(timeout=timedelta(seconds=10))
+    dist.barrier()
     model = gradflow.ddp(build(), process_group=group)
     train(model, steps=3)
     if rank() == 0:
         begun = time.monotonic()
         raises(lambda: train(model, steps=1), "gradflow")
-        check(time.monotonic() - begun < 60)
+        check(time.monotonic() - begun < 120)
     dist.barrier()
 
 

@@ -479,7 +479,7 @@ def lost():
     from which they can go on."""
     model = build()
     optimizer, document = adam(model), plan(model, **{**DILOCO, "steps": 2})
-    periodic = gradflow.Periodic(model, optimizer, document, timeout_s=2)
+    periodic = gradflow.Periodic(model, optimizer, document, timeout_s=10)
     for step in range(2):
         inner(model, optimizer, dist.get_rank(), step)
         periodic.step()

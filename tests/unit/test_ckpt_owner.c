@@ -16,7 +16,7 @@
 #include "folder.h"
 #include "test.h"
 
-#define LEASE_S 1.0
+#define LEASE_S 3.0
 
 static char said[512];
 

@@ -5,7 +5,7 @@
  *
  *	test_engine_mpi [ALGORITHM [STOP|KILL RANK [ABORT|EXIT]]]
  *
- * With STOP or KILL that rank gets the signal in the middle of a step; the others time out after 2
+ * With STOP or KILL that rank gets the signal in the middle of a step; the others time out after 5
  * s and end the job with status 4, by MPI's abort or by leaving without a word to MPI.
  */
 #include <errno.h>
@@ -51,7 +51,7 @@ static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal, s
 
 int main(int argc, char **argv)
 {
-	struct setting s = {0, 2, argc > 1 ? argv[1] : "ring", false, 2};
+	struct setting s = {0, 2, argc > 1 ? argv[1] : "ring", false, 5};
 	int signal = argc > 3 && !strcmp(argv[2], "STOP")   ? SIGSTOP
 		     : argc > 3 && !strcmp(argv[2], "KILL") ? SIGKILL
 							    : 0;
