@@ -53,7 +53,7 @@ ends() {
 # Also where nobody reads what is said, as behind an mpirun that is stopped.
 @test "a start, a meeting or an end that never returns, of one rank without a launcher" {
 	declare -A job
-	local name train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 1 --timeout 1s"
+	local name tries train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 1 --timeout 1s"
 	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
 	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
 	full_pipe full
@@ -81,6 +81,10 @@ ends() {
 		start) says 'gf-train: MPI has not started for 20 s' ;;
 		meet) says 'gf-train: the ranks have not met for 23 s' ;;
 		esac
+	done
+	for ((tries = 0; tries < 600; tries++)); do
+		[ ! -s status.0 ] || break
+		sleep 0.1
 	done
 	grep -x '[34]' status.0
 }
