@@ -353,7 +353,7 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 		.comm = comm,
 		.model = m->model,
 		.backend = gf_backend_find("ref"),
-		.batch = 1,
+		.batch = 64, /* backward lasts longer than its messages */
 		.warmup = 1,
 		.repeats = 3,
 		.threads = 1,

@@ -229,7 +229,7 @@ static double processor_s(void)
 static void late_call(struct gf_comm *c, void *ctx)
 {
 	struct setting s = {0, 1, "ring", false, 0};
-	const double late_s = .4;
+	const double late_s = 1;
 	struct rig r = {0};
 	struct gf_error err = {""};
 	int got[16], i;

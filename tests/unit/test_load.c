@@ -13,7 +13,7 @@ static void find(struct gf_comm *comm, void *ctx)
 	struct gf_error err = {""};
 
 	gf_measure_load_begin(&load);
-	gf_clock_sleep(0.05);
+	gf_clock_sleep(0.5);
 	EXPECT(gf_measure_load_end(&load, comm, &found[comm->rank], &err) == 0, "%s", err.text);
 }
 
