@@ -192,7 +192,6 @@ static int lanes_measured(const struct gf_workbench *w)
 void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w, const struct gf_policy *policy,
 		   int lanes)
 {
-	struct gf_sim_result result = {0};
 	struct gf_workbench bounded = *w; /* shares the arrays */
 
 	bounded.lanes = lanes > 0 ? lanes : policy->lanes > 0 ? policy->lanes : lanes_measured(w);
@@ -204,7 +203,7 @@ void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w, const struc
 	if (!d->policy)
 		d->policy = policy;
 	d->lanes_allowed = bounded.lanes;
-	gf_workbench_predict(w, d, &result);
+	gf_workbench_predict(w, d);
 }
 
 struct gf_sim_message gf_workbench_message(const struct gf_workbench *w, const struct gf_send *s)
@@ -230,24 +229,19 @@ struct gf_sim_message gf_workbench_message(const struct gf_workbench *w, const s
 	};
 }
 
-void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
-			  struct gf_sim_result *out)
+double gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d)
 {
-	struct gf_predicted_message *own = NULL;
+	GF_FREED struct gf_predicted_message *own = gf_xcalloc(d->nsends + 1, sizeof(*own));
+	struct gf_sim_result result = {.messages = own};
 	GF_FREED struct gf_sim_message *messages = gf_xcalloc(d->nsends + 1, sizeof(*messages));
 	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes,
 				  gf_problem_update_s(w->in)};
 
 	for (size_t i = 0; i < d->nsends; i++)
 		messages[i] = gf_workbench_message(w, &d->sends[i]);
-	if (!out->messages)
-		out->messages = own = gf_xcalloc(d->nsends + 1, sizeof(*own));
-	gf_sim_step(&in, out);
-	d->iteration_s = out->iteration_s;
-	if (own) {
-		free(own);
-		out->messages = NULL;
-	}
+	gf_sim_step(&in, &result);
+	d->iteration_s = result.iteration_s;
+	return result.backward_end_s;
 }
 
 /* --- message by message -------------------------------------------------- */

@@ -101,9 +101,8 @@ void gf_draft_make(struct gf_draft *d, const struct gf_workbench *w, const struc
 
 /* As the step model takes it. */
 struct gf_sim_message gf_workbench_message(const struct gf_workbench *w, const struct gf_send *s);
-/* The step model over a draft; messages (nsends) may be NULL. */
-void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
-			  struct gf_sim_result *out);
+/* Sets the draft's iteration_s by the step model. Returns when backward ends, seconds. */
+double gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d);
 
 /*
  * A plan message by message: the state of the step model when the last message has started. The

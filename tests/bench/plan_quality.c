@@ -39,23 +39,22 @@ static double cpu_s(void)
 static double long_search_s(const struct gf_workbench *w, const struct gf_draft *d, int lanes)
 {
 	struct gf_draft found = {.lanes = lanes}, own = *d;
-	struct gf_sim_result result = {0};
 	double best_s = d->iteration_s;
 
 	gf_search_beam(w, d->iteration_s * 1.01, BEAM_BUDGET, GROWTH, &found);
 	if (found.nsends) {
-		gf_workbench_predict(w, &found, &result);
+		gf_workbench_predict(w, &found);
 		gf_search_polish(w, BUDGET, KICKS, &found);
-		gf_workbench_predict(w, &found, &result);
+		gf_workbench_predict(w, &found);
 		best_s = fmin(best_s, found.iteration_s);
 	}
 	gf_draft_release(&found);
 	own.sends = gf_xmemdup(d->sends, d->nsends * sizeof(*d->sends));
 	own.capacity = d->nsends;
 	own.lanes = lanes;
-	gf_workbench_predict(w, &own, &result);
+	gf_workbench_predict(w, &own);
 	gf_search_polish(w, BUDGET, KICKS, &own);
-	gf_workbench_predict(w, &own, &result);
+	gf_workbench_predict(w, &own);
 	best_s = fmin(best_s, own.iteration_s);
 	gf_draft_release(&own);
 	return best_s;

@@ -23,10 +23,8 @@ static void try_all(struct choices *c, size_t first)
 	size_t last, o;
 
 	if (first == w->ntensors) {
-		struct gf_sim_result result = {0};
-
-		gf_workbench_predict(w, &c->d, &result);
-		c->best_s = fmin(c->best_s, result.iteration_s);
+		gf_workbench_predict(w, &c->d);
+		c->best_s = fmin(c->best_s, c->d.iteration_s);
 		return;
 	}
 	for (last = first; last < w->ntensors; last++)

@@ -92,10 +92,8 @@ static void try_all(struct choices *c, size_t first)
 	int mode, modes = c->d.lanes > 1 && first > 0 ? 2 : 1;
 
 	if (first == w->ntensors) {
-		struct gf_sim_result result = {0};
-
-		gf_workbench_predict(w, &c->d, &result);
-		c->best_s = fmin(c->best_s, result.iteration_s);
+		gf_workbench_predict(w, &c->d);
+		c->best_s = fmin(c->best_s, c->d.iteration_s);
 		return;
 	}
 	for (last = first; last < w->ntensors; last++)
@@ -165,7 +163,6 @@ static void test_line(void)
 
 	for (seed = 1; seed <= 400; seed++) {
 		struct gf_draft all = {.lanes = 1}, serial = {.lanes = 1};
-		struct gf_sim_result result = {0};
 		double optimum_s;
 		struct gf_workbench w;
 
@@ -174,8 +171,8 @@ static void test_line(void)
 		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		EXPECT(gf_search_exhaust(&w, INFINITY, 1e6, &all), "budget");
 		gf_search_serial(&w, INFINITY, &serial);
-		gf_workbench_predict(&w, &all, &result);
-		gf_workbench_predict(&w, &serial, &result);
+		gf_workbench_predict(&w, &all);
+		gf_workbench_predict(&w, &serial);
 		EXPECT_NEAR(all.iteration_s, serial.iteration_s, 1e-12, "seed %zu", seed);
 		optimum_s = serial.iteration_s;
 		gf_draft_release(&all);

@@ -174,7 +174,6 @@ static void extend(struct search *s, size_t j)
 /* The messages that end in that part, and what the step model says of them. */
 static double trace(const struct search *s, size_t part, struct gf_draft *d)
 {
-	struct gf_sim_result result = {0};
 	size_t j = s->w->ntensors;
 
 	d->nsends = 0;
@@ -188,8 +187,8 @@ static double trace(const struct search *s, size_t part, struct gf_draft *d)
 		part = p->from_part;
 	}
 	gf_draft_reverse(d);
-	gf_workbench_predict(s->w, d, &result);
-	return result.iteration_s;
+	gf_workbench_predict(s->w, d);
+	return d->iteration_s;
 }
 
 /* The best of the whole plans: parts leave out that forward is slowed. */
@@ -265,24 +264,20 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	} else {
 		/* from one message down, so that a tie has fewer of them */
 		for (theta = total; theta >= 1; theta /= pow(2, 1.0 / STEPS_PER_OCTAVE)) {
-			struct gf_sim_result result = {0};
-
 			cut(w, d, theta);
-			gf_workbench_predict(w, d, &result);
-			if (result.iteration_s < best_s) {
-				best_s = result.iteration_s;
+			gf_workbench_predict(w, d);
+			if (d->iteration_s < best_s) {
+				best_s = d->iteration_s;
 				best_theta = floor(theta);
 			}
 		}
 	}
 	if (isfinite(best_s) && w->ntensors <= EXACT_TENSORS) {
-		struct gf_sim_result result = {0};
-
 		d->nsends = 0;
 		search(w, best_s, d);
 		if (d->nsends > 0)
-			gf_workbench_predict(w, d, &result);
-		if (d->nsends > 0 && result.iteration_s < best_s)
+			gf_workbench_predict(w, d);
+		if (d->nsends > 0 && d->iteration_s < best_s)
 			return;
 	}
 	cut(w, d, best_theta);

@@ -43,13 +43,12 @@ static double end_s(struct tree *t, const struct gf_sim_state *s)
 static void judge(struct tree *t, size_t depth)
 {
 	struct gf_draft d = {.lanes = t->lanes};
-	struct gf_sim_result result = {0};
 
 	d.sends = gf_xcalloc(depth, sizeof(*d.sends));
 	d.nsends = d.capacity = depth;
 	for (size_t i = 0; i < depth; i++)
 		d.sends[i] = t->levels[i + 1].send;
-	gf_workbench_predict(t->w, &d, &result);
+	gf_workbench_predict(t->w, &d);
 	if (d.iteration_s < t->below_s) {
 		t->below_s = d.iteration_s;
 		free(t->best->sends);

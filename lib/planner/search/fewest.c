@@ -46,7 +46,6 @@ static size_t first_of(const struct gf_workbench *w, size_t last, double most_s)
 static struct gf_draft cut(const struct gf_workbench *w, double end_s)
 {
 	struct gf_draft d = {.lanes = 1};
-	struct gf_sim_result result = {0};
 	size_t after = w->ntensors;
 
 	while (after > 0) {
@@ -62,7 +61,7 @@ static struct gf_draft cut(const struct gf_workbench *w, double end_s)
 		after = first;
 	}
 	gf_draft_reverse(&d);
-	gf_workbench_predict(w, &d, &result);
+	gf_workbench_predict(w, &d);
 	return d;
 }
 
@@ -83,11 +82,9 @@ void gf_search_fewest(const struct gf_workbench *w, const struct gf_draft *faste
 		      struct gf_draft *d)
 {
 	double end_s = limit_s - gf_problem_update_s(w->in), low_s, high_s, lag_s;
-	struct gf_sim_result result = {0};
 	struct gf_draft best = {0}, timed = *fastest, next;
 
-	gf_workbench_predict(w, &timed, &result);
-	lag_s = fmax(result.backward_end_s - w->backward_end_s, 0);
+	lag_s = fmax(gf_workbench_predict(w, &timed) - w->backward_end_s, 0);
 	for (int i = 0; i <= (lag_s > 0 ? EARLIER : 0); i++) {
 		next = cut(w, end_s - lag_s * i / EARLIER);
 		keep(&best, &next, limit_s);

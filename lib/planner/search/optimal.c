@@ -140,19 +140,18 @@ static struct gf_draft copy(const struct gf_draft *d)
  * messages will hold backward up: its result may be worse. */
 static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 {
-	struct gf_sim_result result = {0};
 	struct gf_draft found;
 
 	d->policy = &gf_policy_optimal;
 	if (d->nsends > 0) {
-		gf_workbench_predict(f->w, d, &result);
+		gf_workbench_predict(f->w, d);
 		if (f->w->mutual) {
 			found = copy(d);
 			offer(f, &found);
 		}
 		if (d->lanes > 1) {
 			gf_search_polish(f->w, share_of(d->lanes) * polish_budget(f->w), kicks, d);
-			gf_workbench_predict(f->w, d, &result);
+			gf_workbench_predict(f->w, d);
 		}
 	}
 	offer(f, d);
@@ -355,14 +354,13 @@ static void add_fewest(const struct gf_workbench *w, struct drafts *all, double 
 static struct gf_draft merged(const struct gf_workbench *w, const struct gf_draft *from,
 			      double limit_s)
 {
-	struct gf_sim_result result = {0};
 	struct gf_draft d = copy(from);
 
 	d.policy = &gf_policy_optimal;
 	for (size_t i = 0; d.lanes == 1 && i < d.nsends; i++)
 		d.sends[i].mode = GF_MODE_NORMAL;
 	gf_search_merge(w, limit_s, polish_budget(w), &d);
-	gf_workbench_predict(w, &d, &result);
+	gf_workbench_predict(w, &d);
 	return d;
 }
 
