@@ -19,18 +19,9 @@
 /* A key of JSON Lines. */
 static const char record_has[] = "busbw_bytes_per_s";
 
-/* The caller frees; "" where it is absent or empty. */
-static char *word_of(struct gf_json_at *at, const char *name)
-{
-	char *word = NULL;
-
-	gf_json_string(at, name, &word, NULL);
-	return word ? word : gf_xstrdup("");
-}
-
 static bool is(struct gf_json_at *at, const char *name, const char *want)
 {
-	GF_FREED char *word = word_of(at, name);
+	GF_FREED char *word = gf_json_word(at, name);
 
 	return strcmp(word, want) == 0;
 }
@@ -38,7 +29,7 @@ static bool is(struct gf_json_at *at, const char *name, const char *want)
 /* A codec of its own is what the elements are not. */
 static bool plain_numbers(struct gf_json_at *at)
 {
-	GF_FREED char *codec = word_of(at, "codec");
+	GF_FREED char *codec = gf_json_word(at, "codec");
 
 	return is(at, "dtype", codec);
 }
@@ -77,11 +68,11 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line, struct gf_
 	gf_json_real(at, "p25_s", 0, 1e12, &p25, NULL);
 	gf_json_real(at, "p75_s", 0, 1e12, &p75, NULL);
 	gf_json_int(at, "ranks_per_host", 1, INT_MAX, &per_host, NULL);
-	algorithm = word_of(at, "chosen");
-	variant = word_of(at, "variant");
-	library = word_of(at, "library");
-	factors = word_of(at, "factors");
-	stages = word_of(at, "stages");
+	algorithm = gf_json_word(at, "chosen");
+	variant = gf_json_word(at, "variant");
+	library = gf_json_word(at, "library");
+	factors = gf_json_word(at, "factors");
+	stages = gf_json_word(at, "stages");
 	both = gf_xasprintf("%s%s%s", factors, stages[0] ? ":" : "", stages);
 	r = (struct gf_reading){
 		.ranks = ranks,

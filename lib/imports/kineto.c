@@ -61,21 +61,10 @@ size_t gf_kineto_first_shape(struct gf_json_at *args)
  * An undefined tensor has the type "" and no elements. */
 static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, struct gf_error *err)
 {
-	static const struct {
-		const char *name;
-		enum gf_dtype dtype;
-		size_t parts;
-	} types[] = {
-		{"float", GF_F32, 1},
-		{"double", GF_F64, 1},
-		{"c10::Half", GF_F16, 1},
-		{"c10::BFloat16", GF_BF16, 1},
-		{"c10::complex<float>", GF_F32, 2},
-		{"c10::complex<double>", GF_F64, 2},
-	};
+	const struct gf_kineto_type *type;
 	struct gf_json_at all;
 	GF_FREED char *name = NULL;
-	size_t count, i;
+	size_t count;
 
 	if (!holds(args, "Input type") ||
 	    gf_json_array(args, "Input type", &all, &count, NULL) < 0 || count == 0)
@@ -84,15 +73,13 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span, stru
 		span->elems = 0;
 		return 1;
 	}
-	for (i = 0; i < GF_ARRAY_LENGTH(types); i++)
-		if (strcmp(types[i].name, name) == 0)
-			break;
-	if (i == GF_ARRAY_LENGTH(types))
+	type = gf_kineto_type(name);
+	if (!type || !type->parts)
 		return gf_json_refuse(args, "Input type/0", err,
 				      "want float, double, c10::Half or c10::BFloat16, got %s",
 				      name);
-	span->dtype = types[i].dtype;
-	if (__builtin_mul_overflow(span->elems, types[i].parts, &span->elems))
+	span->dtype = type->dtype;
+	if (__builtin_mul_overflow(span->elems, type->parts, &span->elems))
 		span->elems = 0;
 	return 1;
 }
@@ -194,21 +181,11 @@ static int sort_in(struct gf_json_at *at, struct gf_json_at *args, const char *c
 	return 0;
 }
 
-/* A word of an event, "" if it has none that this reader could know. */
-static char *word(struct gf_json_at *at, const char *key)
-{
-	char *text = NULL;
-
-	if (!gf_json_has(at, key) || gf_json_string(at, key, &text, NULL) < 0)
-		text = gf_xstrdup("");
-	return text;
-}
-
 static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error *err)
 {
 	struct gf_kineto_span span = {.correlation = NAN};
 	struct gf_json_at args = {0};
-	GF_FREED char *name = word(at, "name"), *category = word(at, "cat");
+	GF_FREED char *name = gf_json_word(at, "name"), *category = gf_json_word(at, "cat");
 	double start = 0, duration = 0;
 	int rc = gf_json_real(at, "ts", -1e18, 1e18, &start, err);
 
@@ -231,7 +208,7 @@ static int read_slice(struct gf_json_at *at, struct reading *r, struct gf_error 
 
 static int read_event(struct gf_json_at *at, struct reading *r, struct gf_error *err)
 {
-	GF_FREED char *phase = word(at, "ph"), *category = word(at, "cat");
+	GF_FREED char *phase = gf_json_word(at, "ph"), *category = gf_json_word(at, "cat");
 	int rc = 0;
 
 	if (strcmp(phase, "X") == 0 && gf_json_has(at, "dur"))

@@ -77,6 +77,16 @@ void gf_kineto_release(struct gf_kineto *trace);
 int gf_kineto_parse(const char *text, size_t size, const char *file, struct gf_json **root,
 		    size_t *mended, char place[32], struct gf_error *err);
 
+/* c10's scalar types, as NCCL's kernels have them, and ATen's names for them, as operators' inputs
+ * have them. parts: elements of that type in one; 0: not a gradient's. NULL: neither knows it. */
+struct gf_kineto_type {
+	const char *scalar, *aten;
+	size_t bytes;
+	enum gf_dtype dtype;
+	size_t parts;
+};
+const struct gf_kineto_type *gf_kineto_type(const char *name);
+
 /* What the readers share. The first shape's product, 0 if there is none. */
 void gf_kineto_add(struct gf_kineto_list *list, const struct gf_kineto_span *span);
 size_t gf_kineto_first_shape(struct gf_json_at *args);

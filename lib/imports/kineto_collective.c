@@ -10,30 +10,33 @@
 #include "imports/collectives.h"
 #include "json/json.h"
 
-/* c10's scalar types, as NCCL's kernels have them, and ATen's names for them, as operators' inputs
- * have them. */
-static size_t bytes_of(const char *type)
+const struct gf_kineto_type *gf_kineto_type(const char *name)
 {
-	static const struct {
-		const char *scalar, *aten;
-		size_t bytes;
-	} types[] = {
-		{"Float", "float", 4},        {"BFloat16", "c10::BFloat16", 2},
-		{"Half", "c10::Half", 2},     {"Double", "double", 8},
-		{"Byte", "unsigned char", 1}, {"Char", "signed char", 1},
-		{"Bool", "bool", 1},          {"Int", "int", 4},
-		{"Long", "long int", 8},      {"Short", "short int", 2},
+	static const struct gf_kineto_type types[] = {
+		{"Float", "float", 4, GF_F32, 1},
+		{"Double", "double", 8, GF_F64, 1},
+		{"Half", "c10::Half", 2, GF_F16, 1},
+		{"BFloat16", "c10::BFloat16", 2, GF_BF16, 1},
+		{"ComplexFloat", "c10::complex<float>", 8, GF_F32, 2},
+		{"ComplexDouble", "c10::complex<double>", 16, GF_F64, 2},
+		{"Byte", "unsigned char", 1, 0, 0},
+		{"Char", "signed char", 1, 0, 0},
+		{"Bool", "bool", 1, 0, 0},
+		{"Short", "short int", 2, 0, 0},
+		{"Int", "int", 4, 0, 0},
+		{"Long", "long int", 8, 0, 0},
 	};
 
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(types); i++)
-		if (strcmp(types[i].scalar, type) == 0 || strcmp(types[i].aten, type) == 0)
-			return types[i].bytes;
-	return 0;
+		if (strcmp(types[i].scalar, name) == 0 || strcmp(types[i].aten, name) == 0)
+			return &types[i];
+	return NULL;
 }
 
 /* A collective's group, and its bytes; false: the arguments do not say them. */
 static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 {
+	const struct gf_kineto_type *of;
 	GF_FREED char *type = NULL, *ranks = NULL, *name = NULL, *group = NULL;
 	size_t elems = 0;
 	bool known = gf_json_size(args, "In msg nelems", 1, SIZE_MAX >> 8, &elems, NULL) == 0 &&
@@ -46,7 +49,8 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 		gf_json_string(args, "Process Group Name", &name, NULL);
 	if (known && gf_json_has(args, "Seq"))
 		gf_json_size(args, "Seq", 0, SIZE_MAX / 2, &span->sequence, NULL);
-	span->elems = known ? elems * bytes_of(type) : 0;
+	of = known ? gf_kineto_type(type) : NULL;
+	span->elems = of ? elems * of->bytes : 0;
 	group = gf_xasprintf("%s %s", ranks ? ranks : "", name ? name : "");
 	span->group = gf_collectives_group(group, span->ranks);
 	return span->elems > 0;
@@ -85,15 +89,14 @@ void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args, const cha
 {
 	struct gf_json_at types;
 	GF_FREED char *type = NULL;
+	const struct gf_kineto_type *of = NULL;
 	size_t count = 0;
-	bool sized;
 
-	span->elems = gf_kineto_first_shape(args);
-	sized = span->elems > 0 && gf_json_array(args, "Input type", &types, &count, NULL) == 0 &&
-		count > 0 && gf_json_string(gf_json_item(&types, 0), NULL, &type, NULL) == 0 &&
-		bytes_of(type) > 0;
-	span->elems = sized ? span->elems * bytes_of(type) : 0;
-	take(k, span, name + strlen("gloo:"), sized);
+	if (gf_json_array(args, "Input type", &types, &count, NULL) == 0 && count > 0 &&
+	    gf_json_string(gf_json_item(&types, 0), NULL, &type, NULL) == 0)
+		of = gf_kineto_type(type);
+	span->elems = of ? gf_kineto_first_shape(args) * of->bytes : 0;
+	take(k, span, name + strlen("gloo:"), span->elems > 0);
 }
 
 void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root)

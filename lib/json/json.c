@@ -296,6 +296,14 @@ int gf_json_string(struct gf_json_at *at, const char *key, char **out, struct gf
 	return 0;
 }
 
+char *gf_json_word(struct gf_json_at *at, const char *key)
+{
+	char *word = NULL;
+
+	gf_json_string(at, key, &word, NULL);
+	return word ? word : gf_xstrdup("");
+}
+
 /* Reals from here on stand for several integers. */
 #define WHOLE_END 0x1p53
 

@@ -39,9 +39,9 @@ struct gf_json_at {
 	unsigned char *seen; /* one flag per key; owned, see gf_json_end */
 };
 
-/* As json_loadb, for this folder. jansson takes a lack of memory within a text for bad syntax, loses
- * bytes of a string, or crashes: its memory is taken by base/heap.h meanwhile. A program that has
- * given it another memory keeps that. */
+/* As json_loadb, for this folder. jansson takes a lack of memory within a text for bad syntax,
+ * loses bytes of a string, or crashes: its memory is taken by base/heap.h meanwhile. A program that
+ * has given it another memory keeps that. */
 struct json_t *gf_json_load(const char *text, size_t size, size_t flags,
 			    struct json_error_t *found);
 
@@ -90,6 +90,8 @@ void *gf_json_entry(const struct gf_json_at *array, size_t index);
 /* A string of at least one character, none of them a control character (it may end up in a one-line
  * message), copied; the caller frees. */
 int gf_json_string(struct gf_json_at *at, const char *key, char **out, struct gf_error *err);
+/* "" where there is no such string. */
+char *gf_json_word(struct gf_json_at *at, const char *key);
 /* A string out of a NULL-terminated list; *out is its index. */
 int gf_json_choice(struct gf_json_at *at, const char *key, const char *const *names, int *out,
 		   struct gf_error *err);
