@@ -61,6 +61,6 @@ struct gf_fit {
 	char *extra;
 };
 
-extern const struct gf_record gf_fit_record; /* for lib/documents alone */
+extern const struct gf_record gf_fit_record;
 
 #endif

@@ -43,12 +43,10 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 		     const struct gf_message *as, const struct gf_sim_message *m,
 		     struct gf_text *out)
 {
-	struct gf_priced priced = {as->algorithm, as->stages, as->nstages, m->bytes, as->codec};
+	const struct gf_priced priced = gf_traffic_priced(p, as, m);
 	const bool reduces = gf_selection_has(&p->selection, GF_SELECT_ADDS);
 	struct gf_price price = {0};
 
-	priced.split = m->half == GF_HALF_SPLIT;
-	priced.copies = gf_plan_copies(p);
 	gf_text_addf(out, "%s startup + %s x %.3g ns/B = %s, ", gf_human_time(m->startup_s).text,
 		     gf_human_size(m->bytes).text, m->per_byte_s * 1e9,
 		     gf_human_time(m->startup_s + m->per_byte_s * m->bytes).text);
@@ -92,7 +90,7 @@ static int explain_prices(const struct gf_plan *p, const struct gf_fabric *f, st
 	for (i = first = 0; rc == 0 && i < p->nmessages; first = ++i) {
 		size_t carrier = traffic.carrier[i];
 		const struct gf_sim_message *m = &traffic.messages[carrier];
-		const struct gf_message *as = gf_traffic_like(&traffic, p, carrier);
+		const struct gf_message *as = gf_traffic_like(p, traffic.plan_message[carrier]);
 
 		while (i + 1 < p->nmessages && traffic.carrier[i + 1] == carrier)
 			i++;

@@ -103,8 +103,7 @@ static void drop_lines(struct gf_allreduce_cost *c)
 static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 {
 	struct gf_linear_fit fit;
-	struct points p;
-	bool good;
+	GF_RELEASED(points_release) struct points p = {0};
 
 	points_init(&p, r->plan->nmessages);
 	for (size_t i = 0; i < r->plan->nmessages; i++) {
@@ -113,14 +112,12 @@ static bool fit_alone(const struct gf_refining *r, struct gf_allreduce_cost *c)
 		if (goes_by(m, c) && m->half == GF_HALF_ALL && was_alone(r, i) && alone_s(r, i) > 0)
 			points_add(&p, r->traffic.messages[i].bytes, alone_s(r, i));
 	}
-	good = points_fit(&p, &fit);
-	if (good) {
-		drop_lines(c);
-		c->startup_s = fit.startup_s;
-		c->per_byte_s = fit.per_byte_s;
-	}
-	points_release(&p);
-	return good;
+	if (!points_fit(&p, &fit))
+		return false;
+	drop_lines(c);
+	c->startup_s = fit.startup_s;
+	c->per_byte_s = fit.per_byte_s;
+	return true;
 }
 
 /* The median of measured over predicted duration. */
@@ -210,7 +207,6 @@ static int take_entries(const struct gf_refining *r, size_t i, struct gf_network
 	int rc;
 
 	priced.split = m->half == GF_HALF_SPLIT;
-	priced.copies = gf_plan_copies(r->plan);
 	rc = gf_price_message(r->fabric, &priced, &price, err);
 	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER && rc == 0; half++)
 		if ((half == GF_COLL_WHOLE) == (!priced.split || price.halved))
@@ -305,13 +301,8 @@ static void refine_entry(const struct gf_refining *r, const struct gf_predicted_
 /* The old fits' points say nothing about the new lines. */
 static void release_fits(struct gf_network *n)
 {
-	for (size_t i = 0; i < n->nallreduce; i++) {
-		free(n->allreduce[i].fit.size_bytes);
-		free(n->allreduce[i].fit.time_s);
-		free(n->allreduce[i].fit.spread_s);
-		free(n->allreduce[i].fit.extra);
-		memset(&n->allreduce[i].fit, 0, sizeof(n->allreduce[i].fit));
-	}
+	for (size_t i = 0; i < n->nallreduce; i++)
+		gf_record_release(&gf_fit_record, &n->allreduce[i].fit);
 }
 
 static int refine_network(const struct gf_refining *r, struct gf_network **out,
@@ -369,7 +360,7 @@ static double share_of_known(const struct gf_refining *r, const struct gf_select
 static void fit_selection(const struct gf_refining *r, struct gf_selection_cost *c)
 {
 	struct gf_linear_fit fit;
-	struct points p;
+	GF_RELEASED(points_release) struct points p = {0};
 	double by;
 
 	points_init(&p, r->plan->nmessages);
@@ -386,7 +377,6 @@ static void fit_selection(const struct gf_refining *r, struct gf_selection_cost 
 		c->alpha_s *= by;
 		c->beta_s_per_byte *= by;
 	}
-	points_release(&p);
 }
 
 /* The cost of the plan's selection, in place of that in `p`. */

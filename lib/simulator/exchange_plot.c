@@ -49,9 +49,9 @@ static void choose_messages(struct drawing *d)
 		for (int rank = 0; rank < d->r->ranks; rank++)
 			if (is_drawn(d, rank))
 				steps += d->r->messages[d->nmessages].ranks[rank].nsteps;
-		end_s = fmax(end_s, d->r->messages[d->nmessages++].end_s);
+		end_s = fmax(end_s, d->r->times.message_end_s[d->nmessages++]);
 	}
-	d->blink_s = d->nmessages ? 0.004 * (end_s - d->r->messages[0].start_s) : 0;
+	d->blink_s = d->nmessages ? 0.004 * (end_s - d->r->times.message_start_s[0]) : 0;
 }
 
 /* The level where the two meet; NULL: there are none. */

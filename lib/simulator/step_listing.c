@@ -65,24 +65,22 @@ static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o, i
 	size_t lanes = gf_lanes_assign(o->messages, p->nmessages, lane), i;
 
 	for (i = 0; i < lanes; i++) {
-		char *row = gf_xasprintf("lane %zu", i);
+		GF_FREED char *row = gf_xasprintf("lane %zu", i);
 
 		gf_trace_thread(t, pid, (int)i + 1, row);
-		free(row);
 	}
 	for (i = 0; i < p->nmessages; i++) {
 		const struct gf_message *m = &p->messages[i];
 		const struct gf_predicted_message *at = &o->messages[i];
-		char *name = gf_xasprintf("message %zu", i);
-		char *args = gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\": %zu, "
-					  "\"bytes\": %zu, \"algorithm\": \"%s\"}",
-					  i, m->first, m->last, gf_plan_message_bytes(p, i),
-					  gf_plan_runs(p, m->first, m->last, m));
+		GF_FREED char *name = gf_xasprintf("message %zu", i);
+		GF_FREED char *args =
+			gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\": %zu, "
+				     "\"bytes\": %zu, \"algorithm\": \"%s\"}",
+				     i, m->first, m->last, gf_plan_message_bytes(p, i),
+				     gf_plan_runs(p, m->first, m->last, m));
 
 		gf_trace_slice(t, pid, (int)lane[i] + 1, "message", name, at->start_s,
 			       at->end_s - at->start_s, args);
-		free(name);
-		free(args);
 	}
 }
 
@@ -106,19 +104,12 @@ static const char *const op_names[] = {
 	[GF_STEP_ROUND] = "round", [GF_STEP_REDUCE] = "reduce",
 };
 
-static const struct gf_message *like(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
-{
-	size_t message = r->messages[i].plan_message;
-
-	return message < p->nmessages ? &p->messages[message] : &gf_select_own_message;
-}
-
 /* The algorithm of the step's stage, else of its message. */
 static const char *step_by(const struct gf_plan *p, const struct gf_replayed *r, size_t message,
 			   const struct gf_step *step)
 {
 	const struct gf_replayed_message *m = &r->messages[message];
-	const struct gf_message *as = like(p, r, message);
+	const struct gf_message *as = gf_traffic_like(p, m->plan_message);
 	const char *name = gf_plan_runs(p, m->first, m->last, as), *stage;
 	struct gf_way way;
 
@@ -187,14 +178,14 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r, 
 	for (size_t i = 0; i < r->nmessages; i++) {
 		const struct gf_replayed_message *m = &r->messages[i];
 		const struct gf_predicted_message *model = model_of(p, r, i);
-		char *way = gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
+		GF_FREED char *way = gf_plan_runs_text(p, m->first, m->last,
+						       gf_traffic_like(p, m->plan_message));
 
 		gf_table_cells(&t, "%zu\t%zu-%zu\t%zu\t%s\t%s\t%s\t%s\t%s", i, m->first, m->last,
-			       m->bytes, way, gf_human_time(m->start_s).text,
-			       gf_human_time(m->end_s).text,
+			       m->bytes, way, gf_human_time(r->times.message_start_s[i]).text,
+			       gf_human_time(r->times.message_end_s[i]).text,
 			       model ? gf_human_time(model->start_s).text : "",
 			       model ? gf_human_time(model->end_s).text : "");
-		free(way);
 	}
 	gf_table_print_in(&t, window, out);
 }

@@ -123,12 +123,9 @@ static void hold(const struct pricing *x, const void *cost, double seconds,
 static int price_reduce(struct pricing *x, const struct gf_message *from, struct gf_sim_message *m,
 			struct gf_error *err)
 {
-	struct gf_priced priced = {from->algorithm, from->stages, from->nstages, m->bytes,
-				   from->codec};
+	const struct gf_priced priced = gf_traffic_priced(x->p, from, m);
 	int rc = 0;
 
-	priced.split = m->half == GF_HALF_SPLIT;
-	priced.copies = gf_plan_copies(x->p);
 	if (!x->last_of || from->half != x->last_of->half ||
 	    !gf_message_goes_as(from, x->last_of) || !gf_line_holds(&x->last.line, m->bytes))
 		rc = gf_price_message(x->f, &priced, &x->last, err);
@@ -327,12 +324,8 @@ static int price_again(const struct pricing *x, const struct gf_traffic *t, size
 {
 	const struct gf_sim_message *m = &t->messages[i];
 	const struct gf_message *from = &x->p->messages[t->plan_message[i]];
-	struct gf_priced priced = {from->algorithm, from->stages, from->nstages,
-				   m->bytes,        from->codec,  0};
+	struct gf_priced priced = gf_traffic_priced(x->p, from, m);
 	struct gf_wire wires[GF_WIRES_MOST];
-
-	priced.split = m->half == GF_HALF_SPLIT;
-	priced.copies = gf_plan_copies(x->p);
 
 	*price = (struct gf_price){0};
 	if (gf_plan_wires(x->p, m->first, m->last, wires) > 1 || wires[0].kind != GF_WIRE_REDUCE)
@@ -412,11 +405,23 @@ int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct 
 	return rc;
 }
 
-const struct gf_message *gf_traffic_like(const struct gf_traffic *t, const struct gf_plan *p,
-					 size_t i)
+const struct gf_message *gf_traffic_like(const struct gf_plan *p, size_t plan_message)
 {
-	return t->plan_message[i] < p->nmessages ? &p->messages[t->plan_message[i]]
-						 : &gf_select_own_message;
+	return plan_message < p->nmessages ? &p->messages[plan_message] : &gf_select_own_message;
+}
+
+struct gf_priced gf_traffic_priced(const struct gf_plan *p, const struct gf_message *like,
+				   const struct gf_sim_message *m)
+{
+	return (struct gf_priced){
+		.algorithm = like->algorithm,
+		.stages = like->stages,
+		.nstages = like->nstages,
+		.bytes = m->bytes,
+		.codec = like->codec,
+		.split = m->half == GF_HALF_SPLIT,
+		.copies = gf_plan_copies(p),
+	};
 }
 
 void gf_traffic_release(struct gf_traffic *t)

@@ -297,23 +297,13 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 	}
 }
 
-static void scale_model(struct gf_model_profile *m, bool high)
-{
-	double factor = factor_of(doubt_of_model(m), high);
-
-	m->forward_s *= factor;
-	m->backward_s *= factor;
-	m->update_s *= factor;
-	for (size_t i = 0; i < m->ntensors; i++) {
-		m->tensors[i].ready_s *= factor;
-		m->tensors[i].need_s *= factor;
-	}
-}
-
 void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net, int ranks, bool high)
 {
+	const double factor = factor_of(doubt_of_model(m), high);
+
 	scale_network(net, ranks, high);
-	scale_model(m, high);
+	gf_model_slow(m, factor);
+	m->update_s *= factor;
 }
 
 static double message_s(const struct gf_sim_message *m)
@@ -387,13 +377,11 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf
 	size_t i, k;
 
 	for (i = 0; !sets && i < t->nmessages; i++) {
-		const struct gf_message *as = gf_traffic_like(t, p, i);
+		const struct gf_message *as = gf_traffic_like(p, t->plan_message[i]);
 		const double bytes = t->messages[i].bytes;
-		struct gf_priced m = {as->algorithm, as->stages, as->nstages, bytes, as->codec};
+		const struct gf_priced m = gf_traffic_priced(p, as, &t->messages[i]);
 		double least = INFINITY, most = 0;
 
-		m.split = t->messages[i].half == GF_HALF_SPLIT;
-		m.copies = gf_plan_copies(p);
 		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
 			continue;
 		b->halved |= price.halved;

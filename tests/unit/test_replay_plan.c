@@ -274,11 +274,12 @@ static void test_together(void)
 	t.p.messages[1].mode = GF_MODE_SIMULTANEOUS;
 	gf_plan_set_types(&t.p);
 	replay_it(&t, &what);
-	EXPECT(t.r.messages[1].start_s == 0, "%g", t.r.messages[1].start_s);
+	EXPECT(t.r.times.message_start_s[1] == 0, "%g", t.r.times.message_start_s[1]);
 	/* the links are full with one; only rounds' latencies are hidden */
-	EXPECT(t.r.messages[0].end_s > 1.9 * alone_s && t.r.messages[1].end_s <= 2 * alone_s,
-	       "want 1.9 to 2 times %g, got %g and %g", alone_s, t.r.messages[0].end_s,
-	       t.r.messages[1].end_s);
+	EXPECT(t.r.times.message_end_s[0] > 1.9 * alone_s &&
+		       t.r.times.message_end_s[1] <= 2 * alone_s,
+	       "want 1.9 to 2 times %g, got %g and %g", alone_s, t.r.times.message_end_s[0],
+	       t.r.times.message_end_s[1]);
 	gf_replayed_release(&t.r);
 
 	/* more steps than are replayed: the model's times are there */

@@ -16,7 +16,7 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_fabric *f = &s->variant.fabric;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	const struct gf_message *like = gf_traffic_like(&s->traffic, p, i);
+	const struct gf_message *like = gf_traffic_like(p, s->traffic.plan_message[i]);
 	const struct gf_codec_cost *codec = gf_fabric_codec(f, like->codec);
 	struct gf_wire wires[GF_WIRES_MOST];
 
@@ -148,11 +148,6 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	scaled.backward_s = f->slowest * (model->backward_s + gf_sim_issues_s(&in));
 	if (p->staleness > 1)
 		gf_sim_pipeline(&slow, gf_sim_busy_s(r.messages, out->nmessages), &r);
-	for (size_t i = 0; i < out->nmessages; i++) {
-		out->messages[i].ready_s = r.messages[i].ready_s;
-		out->messages[i].start_s = r.messages[i].start_s;
-		out->messages[i].end_s = r.messages[i].end_s;
-	}
 	*o = out->model;
 	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
 	for (size_t i = 0; i < p->nmessages; i++)
@@ -237,13 +232,13 @@ static void conclude_works(const struct gf_replay_setting *s, struct gf_replayed
 	out->model.timeline = NULL; /* is the outcome's now */
 	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
 	for (size_t i = 0; i < out->nmessages; i++) {
-		struct gf_replayed_message *m = &out->messages[i];
+		const double start_s = out->times.message_start_s[i];
 
-		m->ready_s = m->start_s = out->times.message_start_s[i];
-		m->end_s = out->times.message_end_s[i];
 		if (!s->traffic.works[i].gather)
-			o->messages[s->traffic.works[i].message] = (struct gf_predicted_message){
-				.ready_s = m->ready_s, .start_s = m->start_s, .end_s = m->end_s};
+			o->messages[s->traffic.works[i].message] =
+				(struct gf_predicted_message){.ready_s = start_s,
+							      .start_s = start_s,
+							      .end_s = out->times.message_end_s[i]};
 	}
 	r.backward_end_s = out->times.backward_end_s;
 	r.iteration_s = fmax(out->times.end_s, r.backward_end_s) + gf_plan_update_s(p);

@@ -19,10 +19,7 @@ struct gf_replayed_message {
 	size_t plan_message; /* as in a struct gf_traffic */
 	size_t first, last;  /* tensors; csc's packs have their own */
 	size_t bytes;        /* on the wire, a rank's */
-	double ready_s, start_s, end_s;
-	size_t elems; /* of the schedule */
 	struct gf_replay_element element;
-	enum gf_half half; /* split: the reduce-scatter */
 	struct gf_schedule *ranks;
 };
 

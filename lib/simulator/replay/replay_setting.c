@@ -152,7 +152,7 @@ static int make_part(const struct gf_replay_setting *s, size_t i, const struct g
 {
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	const struct gf_message *from = gf_traffic_like(&s->traffic, p, i);
+	const struct gf_message *from = gf_traffic_like(p, s->traffic.plan_message[i]);
 	struct gf_coll_args *args = &part->args;
 	bool gathers = wire->kind == GF_WIRE_GATHER;
 	int rc;
@@ -211,17 +211,16 @@ static int parts_of(const struct gf_replay_setting *s, size_t i, struct part par
 static int schedule(const struct part *parts, int n, int rank, struct gf_schedule *to,
 		    struct gf_error *err)
 {
-	struct gf_schedule next;
 	int i, rc;
 
 	rc = gf_algorithm_schedule(parts[0].way.algorithm, &parts[0].args, rank, to, err);
 	for (i = 1; i < n && rc == 0; i++) {
+		GF_RELEASED(gf_schedule_release) struct gf_schedule next = {0};
+
 		rc = gf_algorithm_schedule(parts[i].way.algorithm, &parts[i].args, rank, &next,
 					   err);
-		if (rc < 0)
-			break;
-		gf_schedule_append(to, &next);
-		gf_schedule_release(&next);
+		if (rc == 0)
+			gf_schedule_append(to, &next);
 	}
 	return rc;
 }
@@ -232,6 +231,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to, struct gf_replay_se
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct part parts[GF_WIRES_MOST];
 	int ranks = s->variant.fabric.ranks, rank, k, rc;
+	size_t elems = 0; /* of the schedule */
 	const struct gf_codec *codec;
 	int n;
 
@@ -255,16 +255,15 @@ int gf_replayed_message_init(struct gf_replayed_message *to, struct gf_replay_se
 		.first = m->first,
 		.last = m->last,
 		.bytes = (size_t)fmin(m->bytes, 0x1p62),
-		.half = m->half,
 		.ranks = gf_xcalloc((size_t)ranks, sizeof(*to->ranks)),
 	};
 	for (k = 0; k < n; k++)
-		to->elems += parts[k].args.count_elems;
+		elems += parts[k].args.count_elems;
 	if (gf_selection_has(&s->variant.plan.selection, GF_SELECT_SETS)) {
 		to->element.bytes = m->bytes;
 	} else {
-		to->element.bytes = m->bytes / (double)to->elems;
-		codec = gf_codec_find(gf_traffic_like(&s->traffic, &s->variant.plan, i)->codec);
+		to->element.bytes = m->bytes / (double)elems;
+		codec = gf_codec_find(gf_traffic_like(&s->variant.plan, to->plan_message)->codec);
 		to->element.codec = codec->block_elems ? codec : NULL;
 	}
 	for (rank = 0, rc = 0; rank < ranks && rc == 0; rank++) {
@@ -306,7 +305,7 @@ static int prove_message(const struct gf_replay_setting *s, size_t i, struct gf_
 			 struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
-	const char *codec = gf_traffic_like(&s->traffic, p, i)->codec;
+	const char *codec = gf_traffic_like(p, s->traffic.plan_message[i])->codec;
 	struct part parts[GF_WIRES_MOST];
 	int n = parts_of(s, i, parts, err), k, rc = n < 0 ? n : 0;
 
@@ -319,20 +318,13 @@ static int prove_message(const struct gf_replay_setting *s, size_t i, struct gf_
 static int prove_period(const struct gf_plan *p, const struct gf_what_if *w, struct gf_text *out,
 			struct gf_error *err)
 {
+	GF_RELEASED(gf_plan_release) struct gf_plan inner = {0}, outer = {0};
 	struct gf_what_if there = *w;
-	struct gf_plan part;
-	int rc;
 
 	there.ranks = 0;
-	gf_period_inner(p, &part);
-	rc = gf_prove_plan(&part, &there, out, err);
-	gf_plan_release(&part);
-	if (rc)
-		return rc;
-	gf_period_outer(p, &part);
-	rc = gf_prove_plan(&part, w, out, err);
-	gf_plan_release(&part);
-	return rc;
+	gf_period_inner(p, &inner);
+	gf_period_outer(p, &outer);
+	return gf_prove_plan(&inner, &there, out, err) ?: gf_prove_plan(&outer, w, out, err);
 }
 
 int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w, struct gf_text *out,
