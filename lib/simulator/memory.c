@@ -24,14 +24,12 @@ static void add(struct changes *c, double at_s, double gathered, double gradient
 }
 
 /* What ends at a moment makes room for what begins then. */
-static int earlier(const void *a, const void *b)
+static double more(const struct change *c)
 {
-	const struct change *x = a, *y = b;
-	const double more_x = x->gathered + x->gradients + x->activations;
-	const double more_y = y->gathered + y->gradients + y->activations;
-
-	return GF_BY(x->at_s, y->at_s) ?: GF_BY(more_x, more_y);
+	return c->gathered + c->gradients + c->activations;
 }
+
+GF_ORDER(earlier, struct change, GF_BY(x->at_s, y->at_s) ?: GF_BY(more(x), more(y)))
 
 /* Of tensors first..last: bytes, elements, activations. */
 struct sizes {

@@ -17,7 +17,7 @@
 static int sent_elems(const struct gf_algorithm *a, const struct gf_coll_args *args, int rank,
 		      int group, double *elems)
 {
-	struct gf_schedule s;
+	GF_RELEASED(gf_schedule_release) struct gf_schedule s = {0};
 	int rc = gf_algorithm_schedule(a, args, rank, &s, NULL);
 
 	*elems = 0;
@@ -26,7 +26,6 @@ static int sent_elems(const struct gf_algorithm *a, const struct gf_coll_args *a
 	for (size_t i = 0; i < s.nsteps; i++)
 		if (s.steps[i].op == GF_STEP_SEND && s.steps[i].peer >= group)
 			*elems += (double)s.steps[i].range.count;
-	gf_schedule_release(&s);
 	return 0;
 }
 
@@ -234,20 +233,11 @@ int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner, struct gf_
 	struct gf_network lines;
 	struct gf_fabric group = gf_sim_group_fabric(&whole, p->period.group_ranks, &lines);
 	struct gf_plan view = *p;
-	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
-	struct gf_sim_result r = {0};
 	int rc;
 
 	view.network = (struct gf_network *)group.network;
 	gf_period_inner(&view, inner);
-	inner->predicted = out;
-	out->nmessages = p->nmessages;
-	r.messages = out->messages = gf_xcalloc(p->nmessages, sizeof(*out->messages));
-	group = gf_plan_fabric(inner);
-	rc = gf_predict_plan(inner, &group, &r, err);
-	out->iteration_s = r.iteration_s;
-	out->compute_s = r.compute_s;
-	out->exposed_comm_s = r.exposed_comm_s;
+	rc = gf_plan_predict(inner, NULL, err);
 	if (rc < 0)
 		gf_plan_release(inner);
 	return rc;

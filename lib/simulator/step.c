@@ -207,16 +207,23 @@ static double work_done_at(struct work_clock *c, double work_s)
 	}
 }
 
-void gf_sim_work_done(const struct gf_sim_input *in, const struct gf_predicted_message *messages,
-		      double start_s, const double *at_s, size_t n, double *work_s)
+/* Its `active` is to be freed. */
+static struct work_clock begin_clock(const struct gf_sim_input *in,
+				     const struct gf_predicted_message *messages, double now_s)
 {
-	struct work_clock c = {
+	return (struct work_clock){
 		.in = in,
 		.messages = messages,
 		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
-		.now_s = start_s,
+		.now_s = now_s,
 		.otherwise = fmax(in->model->overlap_slowdown, 1),
 	};
+}
+
+void gf_sim_work_done(const struct gf_sim_input *in, const struct gf_predicted_message *messages,
+		      double start_s, const double *at_s, size_t n, double *work_s)
+{
+	struct work_clock c = begin_clock(in, messages, start_s);
 
 	for (size_t i = 0; i < n; i++) {
 		while (c.now_s < at_s[i]) {
@@ -242,24 +249,12 @@ bool gf_sim_slows(const struct gf_sim_input *in)
 	return slow;
 }
 
-/* A clock at the end of forward; its `active` is to be freed. */
-static struct work_clock begin_clock(const struct gf_sim_input *in, const struct gf_sim_result *out)
-{
-	return (struct work_clock){
-		.in = in,
-		.messages = out->messages,
-		.active = gf_xcalloc(in->nmessages + 1, sizeof(size_t)),
-		.now_s = out->forward_end_s,
-		.otherwise = fmax(in->model->overlap_slowdown, 1),
-	};
-}
-
 /* Fills ready_s and the end of backward from the starts and ends. */
 static void find_ready_times(const struct gf_sim_input *in, double factor,
 			     struct gf_sim_result *out)
 {
 	const struct gf_model_profile *model = in->model;
-	struct work_clock clock = begin_clock(in, out);
+	struct work_clock clock = begin_clock(in, out->messages, out->forward_end_s);
 	double backward_s = factor * model->backward_s, issued_s = 0;
 	bool slow = gf_sim_slows(in);
 
@@ -287,7 +282,7 @@ void gf_sim_gradients(const struct gf_sim_input *in, const struct gf_sim_result 
 		      double *gradient_s)
 {
 	const struct gf_model_profile *model = in->model;
-	struct work_clock clock = begin_clock(in, out);
+	struct work_clock clock = begin_clock(in, out->messages, out->forward_end_s);
 	double issued_s = 0;
 	size_t i, m = 0;
 

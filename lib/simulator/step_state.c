@@ -250,39 +250,35 @@ bool gf_sim_pass_phase(struct gf_sim_state *s)
 	return true;
 }
 
+/* To the next event, or to to_s. Returns whether to_s is still ahead. */
+static bool step_to(struct gf_sim_state *s, double to_s)
+{
+	double event_s;
+	int n, first;
+
+	if (to_s <= s->now_s)
+		return false;
+	n = draining(s);
+	first = next_event(s, n, &event_s);
+	if (first < 0 || to_s < event_s) {
+		pass(s, n, to_s);
+		return false;
+	}
+	pass(s, n, event_s);
+	end_phase(s, first);
+	return true;
+}
+
 void gf_sim_reach(struct gf_sim_state *s, double work_s)
 {
-	for (;;) {
-		double ready_s = work_at(s, work_s), event_s;
-		int n, first;
-
-		if (ready_s <= s->now_s)
-			return;
-		n = draining(s);
-		first = next_event(s, n, &event_s);
-		if (first < 0 || ready_s < event_s) {
-			pass(s, n, ready_s);
-			return;
-		}
-		pass(s, n, event_s);
-		end_phase(s, first);
-	}
+	while (step_to(s, work_at(s, work_s)))
+		;
 }
 
 void gf_sim_advance(struct gf_sim_state *s, double to_s)
 {
-	while (s->now_s < to_s) {
-		int n = draining(s), first;
-		double event_s;
-
-		first = next_event(s, n, &event_s);
-		if (first < 0 || to_s < event_s) {
-			pass(s, n, to_s);
-			return;
-		}
-		pass(s, n, event_s);
-		end_phase(s, first);
-	}
+	while (step_to(s, to_s))
+		;
 }
 
 /* Backward runs, and slows this message from now on. */
