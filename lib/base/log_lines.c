@@ -16,11 +16,6 @@ static const char *skip_blanks(const char *p)
 	return p + strspn(p, blanks);
 }
 
-static const char *skip_word(const char *p)
-{
-	return skip_blanks(p + strcspn(p, blanks));
-}
-
 /* --- what a terminal sees ------------------------------------------------- */
 
 /* Behind an escape sequence: "ESC [ 1 ; 32 m", "ESC ] title BEL", "ESC c". */
@@ -171,7 +166,7 @@ static const char *own_in(const struct gf_log *log, const char *p)
 			return p;
 		if (log->marks && (*p == '#' || strchr("$%#>", p[strcspn(p, blanks) - 1])))
 			return NULL;
-		p = skip_word(p);
+		p = skip_blanks(p + strcspn(p, blanks));
 	}
 	return NULL;
 }

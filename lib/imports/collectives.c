@@ -170,11 +170,6 @@ static size_t same_size(const struct gf_collectives *c, size_t first)
 	return end;
 }
 
-bool gf_collectives_line(const struct gf_collectives *c)
-{
-	return c->count && c->all[c->count - 1].size_bytes / 2 >= c->all[0].size_bytes;
-}
-
 static int take_medians(const struct gf_collectives *c, struct gf_readings *all,
 			struct gf_error *err)
 {

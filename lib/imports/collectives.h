@@ -67,8 +67,6 @@ void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r,
  * ranks that are. Remarks if some are absent. */
 size_t gf_collectives_match(struct gf_collectives *c, const char *file, int ranks,
 			    struct gf_text *remarks);
-/* Is the largest of those that were kept at least twice the smallest? */
-bool gf_collectives_line(const struct gf_collectives *c);
 /* Adds a network with the median of each size as the algorithm
  * "library", since the library chose by size. -EINVAL: no two sizes. */
 int gf_collectives_finish(const struct gf_collectives *c, const struct gf_import *in,

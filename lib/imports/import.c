@@ -204,7 +204,7 @@ int gf_import_each(const char *path,
 			       struct gf_error *err),
 		   void *ctx, struct gf_error *err)
 {
-	struct dirent **files = NULL;
+	GF_FREED struct dirent **files = NULL;
 	size_t size;
 	int count, i, fd, rc = 0;
 
@@ -216,7 +216,7 @@ int gf_import_each(const char *path,
 	if (count == 0)
 		rc = gf_error_set(err, -EINVAL, "%s: want a folder with files, found none", path);
 	for (i = 0; i < count; i++) {
-		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
+		GF_FREED char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
 
 		/* nothing may ever be written to a pipe */
 		rc = rc ?: gf_file_open_regular(file, &fd, &size, err);
@@ -224,10 +224,8 @@ int gf_import_each(const char *path,
 			close(fd);
 			rc = take(ctx, file, i, count, err);
 		}
-		free(file);
 		free(files[i]);
 	}
-	free(files);
 	return rc;
 }
 
@@ -327,9 +325,10 @@ static int add_network(struct ranks *r, struct gf_text *remarks, struct gf_error
 	size_t present = gf_collectives_match(c, r->in->file, r->in->ranks, &waits);
 	const char *why =
 		present < 2 ? "all-reduces of one rank, whose times hold the waits for the others"
-		: !gf_collectives_line(c) ? "all-reduces of one size, or of sizes within a factor "
-					    "of two, which make no line"
-					  : NULL;
+		: !c->count || c->all[c->count - 1].size_bytes / 2 < c->all[0].size_bytes
+			? "all-reduces of one size, or of sizes within a factor "
+			  "of two, which make no line"
+			: NULL;
 
 	if (why) {
 		gf_imported_leave_many(c->imported, why, c->count);
@@ -416,7 +415,7 @@ static int add_first(void *ctx, const char *file, int number, int count, struct 
 static bool is_of_ranks(const struct gf_import *in, const char *format)
 {
 	struct gf_import first = *in;
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	const struct gf_importer *importer = NULL;
 	struct gf_error unread;
 	bool found = gf_import_each(in->file, add_first, &text, &unread) == 0;
@@ -424,7 +423,6 @@ static bool is_of_ranks(const struct gf_import *in, const char *format)
 	first.size = text.length;
 	first.text = text.data ? text.data : "";
 	found = found && gf_import_find(&first, format, &importer, &unread) == 0;
-	gf_text_release(&text);
 	return found && importer->ranks;
 }
 
@@ -536,13 +534,12 @@ int gf_import_records(const struct gf_import *in, gf_import_record *take, void *
 		} else if (read_object(in, open, &length, &root) < 0) {
 			gf_imported_leave(in->imported, "broken records", number);
 		} else {
-			char *place = gf_xasprintf("%s:%zu", in->file, number);
+			GF_FREED char *place = gf_xasprintf("%s:%zu", in->file, number);
 
 			rc = gf_json_root(root, place, &at, err);
 			rc = rc ?: take(ctx, &at, number, err);
 			gf_json_leave(&at);
 			gf_json_free(root);
-			free(place);
 		}
 		for (next = open + length; p < next; p++)
 			number += *p == '\n';

@@ -334,7 +334,7 @@ static int take_variants(const struct gf_nccl_log *log, const struct gf_nccl_run
 	for (size_t i = 0; i < log->nruns && rc == 0; i++) {
 		const struct gf_nccl_run *run = &log->runs[i];
 		GF_RELEASED(gf_text_release) struct gf_text other = {0};
-		char *words;
+		GF_FREED char *words = NULL;
 
 		if (!run->nrows || !find_collective(log, i, &collective, &other) || collective)
 			continue;
@@ -351,7 +351,6 @@ static int take_variants(const struct gf_nccl_log *log, const struct gf_nccl_run
 					  "tables under an environment that is not ALGORITHM, "
 					  "PROTOCOL and channels",
 					  run->line);
-		free(words);
 	}
 	return rc;
 }
@@ -377,10 +376,9 @@ static size_t choose(const struct gf_nccl_log *log, enum gf_coll_half wanted, in
 	for (i = 0; i < log->nruns; i++) {
 		const struct gf_nccl_run *run = &log->runs[i];
 		enum gf_coll_half collective;
-		struct gf_text other = {0};
+		GF_RELEASED(gf_text_release) struct gf_text other = {0};
 		const bool known = find_collective(log, i, &collective, &other);
 
-		gf_text_release(&other);
 		if (!run->nrows || !known || collective != wanted)
 			continue;
 		if (taken == log->nruns) {
@@ -404,17 +402,15 @@ static void name_others(const struct gf_nccl_log *log, struct gf_text *why)
 	enum gf_coll_half ignored;
 
 	for (size_t i = 0; i < log->nruns; i++) {
-		struct gf_text other = {0};
-		char *what;
+		GF_RELEASED(gf_text_release) struct gf_text other = {0};
+		GF_FREED char *what = NULL;
 
 		if (log->runs[i].nrows && !find_collective(log, i, &ignored, &other)) {
 			what = gf_xasprintf("tables of %s", other.data);
 			gf_imported_leave(log->imported, what, log->runs[i].line);
-			free(what);
 			if (!why->length)
 				gf_text_addf(why, "%s", other.data);
 		}
-		gf_text_release(&other);
 	}
 }
 
@@ -456,12 +452,11 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in, struct g
 	for (half = GF_COLL_WHOLE; half <= GF_COLL_ALL_GATHER && rc == 0; half++)
 		rc = take_collective(log, in, (enum gf_coll_half)half, &all, remarks, err);
 	if (rc == 0 && !all.ranks) {
-		char *found = gf_imported_line(log->imported, in->file);
+		GF_FREED char *found = gf_imported_line(log->imported, in->file);
 
 		rc = gf_error_set(err, -EINVAL, "%s: want the table of an all-reduce, got %s",
 				  why.length ? in->file : found,
 				  why.length ? why.data : "no whole row");
-		free(found);
 	}
 	return rc ?: gf_readings_finish(&all, in, out, remarks, err);
 }

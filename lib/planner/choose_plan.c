@@ -47,7 +47,6 @@ static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 	const struct gf_model_profile *model = t->problem.model;
 	struct gf_task other = *t;
 	double total = 0, theta, least;
-	struct gf_plan q;
 	int rc = 0;
 
 	for (size_t i = 0; i < model->ntensors; i++)
@@ -56,6 +55,8 @@ static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 	other.problem.lanes = lanes;
 	for (theta = total; rc == 0 && theta >= fmax(least, 1);
 	     theta /= pow(2, 1.0 / STEPS_PER_OCTAVE)) {
+		GF_RELEASED(gf_plan_release) struct gf_plan q = {0};
+
 		other.problem.threshold_bytes = (size_t)theta;
 		rc = gf_task_plan_by(&other, &together, &q, err);
 		if (rc == 0 && q.predicted->iteration_s < p->predicted->iteration_s) {
@@ -64,8 +65,6 @@ static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 			*p = q;
 			q = worse;
 		}
-		if (rc == 0)
-			gf_plan_release(&q);
 	}
 	return rc;
 }
@@ -174,12 +173,6 @@ static int plan_for_high(const struct gf_task *t, struct gf_plan *p, struct gf_e
 	return rc;
 }
 
-/* A bound on all plans is the same for all. */
-static void take_bound(const struct gf_prediction *from, struct gf_prediction *to)
-{
-	to->lower_bound_s = fmin(from->lower_bound_s, to->iteration_s);
-}
-
 /* What `optimal` makes of the task, but for its plan within the tolerance. */
 static int try_optimal(const struct gf_task *t, bool named, struct gf_plan *plans, size_t *n,
 		       struct gf_error *err)
@@ -198,8 +191,9 @@ static int try_optimal(const struct gf_task *t, bool named, struct gf_plan *plan
 	    gf_uncertainty_recorded(problem->model, problem->fabric.network,
 				    problem->fabric.ranks)) {
 		rc = plan_for_high(t, &plans[*n], err);
-		if (rc == 0 && gf_task_is_plain(t))
-			take_bound(plans[0].predicted, plans[*n].predicted);
+		if (rc == 0 && gf_task_is_plain(t)) /* a bound on all plans */
+			plans[*n].predicted->lower_bound_s = fmin(plans[0].predicted->lower_bound_s,
+								  plans[*n].predicted->iteration_s);
 		*n += rc == 0;
 	}
 	if (rc == 0 && t->system.staleness > 1) {

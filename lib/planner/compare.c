@@ -72,19 +72,18 @@ static void sort(struct gf_compared *rows, size_t n)
 /* Of "a, b, c", what the other list has not. */
 static void add_names(const char *list, const char *names, struct gf_text *longer)
 {
-	char *copy = gf_xasprintf(", %s,", list), *name;
+	GF_FREED char *copy = gf_xasprintf(", %s,", list);
 	size_t n;
 
 	for (; *names; names += n + 2 * (names[n] != '\0')) {
 		const char *comma = strstr(names, ", ");
+		GF_FREED char *name = NULL;
 
 		n = comma ? (size_t)(comma - names) : strlen(names);
 		name = gf_xasprintf(", %.*s,", (int)n, names);
 		if (!strstr(copy, name))
 			gf_text_addf(longer, ", %.*s", (int)n, names);
-		free(name);
 	}
-	free(copy);
 }
 
 /* A line that begins as one of the notes does, up to its list of names, makes that list longer by

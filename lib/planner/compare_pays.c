@@ -69,7 +69,7 @@ static double *gains_at(struct elsewhere *e, size_t i)
 	struct gf_plan bare = *e->here->rows[0].whole; /* its fabric */
 	struct gf_request r = *e->request;
 	struct gf_compare_over over = e->here->over;
-	struct gf_comparison there;
+	GF_RELEASED(gf_comparison_release) struct gf_comparison there = {0};
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	GF_RELEASED(gf_variant_release) struct gf_variant v = {0};
 	struct gf_error err;
@@ -88,10 +88,8 @@ static double *gains_at(struct elsewhere *e, size_t i)
 		r.fabric.replays = e->request->fabric.replays;
 		r.fabric.ranks = what.ranks ? what.ranks : bare.ranks;
 		r.ranks_asked = true;
-		if (gf_request_compare(&r, &over, NULL, &there, &notes, &err) == 0) {
+		if (gf_request_compare(&r, &over, NULL, &there, &notes, &err) == 0)
 			fill_gains(e->here, &there, e->gains[i]);
-			gf_comparison_release(&there);
-		}
 	}
 	return e->gains[i];
 }

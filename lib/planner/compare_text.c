@@ -334,11 +334,6 @@ static void add_name(struct gf_text *csv, const char *name)
 	gf_plot_label(csv, title);
 }
 
-static bool is_free(const struct gf_compared *row)
-{
-	return row->unsure & GF_UNSURE_COST;
-}
-
 /* The bars' places in the picture, from 1 on: of the best one, and of those whose costs are not all
  * known. */
 struct marked {
@@ -351,7 +346,7 @@ static void mark(struct marked *m, const struct gf_compared *row, size_t group, 
 {
 	const struct gf_comparison *c = m->c;
 
-	if (is_free(row))
+	if (row->unsure & GF_UNSURE_COST)
 		gf_text_addf(&m->hatched, " %zu:%zu ", group, series);
 	if (row != best_of(c))
 		return;

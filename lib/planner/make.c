@@ -101,7 +101,7 @@ static int note_halves(const struct gf_task *t, const struct gf_plan *p, struct 
 	int rc = 0;
 
 	for (size_t i = 0; gf_policies[i] && rc == 0; i++) {
-		struct gf_plan halves;
+		GF_RELEASED(gf_plan_release) struct gf_plan halves = {0};
 		double takes_s;
 
 		if (gf_policies[i]->automatic || !gf_policies[i]->halves)
@@ -114,7 +114,6 @@ static int note_halves(const struct gf_task *t, const struct gf_plan *p, struct 
 		if (rc < 0)
 			break;
 		takes_s = halves.predicted->iteration_s;
-		gf_plan_release(&halves);
 		if (takes_s < (1 - worth_a_word) * p->predicted->iteration_s)
 			gf_text_addf(notes,
 				     "--policy %s is predicted %.0f %% faster; gf-train runs it "

@@ -169,12 +169,11 @@ static void add(struct filling *f, const char *algorithm, const struct gf_stage 
 		}
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
 		    !gf_codec_find(codecs[i])->adds) {
-			char *names = gf_codec_names(true, "");
+			GF_FREED char *names = gf_codec_names(true, "");
 
 			gf_error_set(&f->why, -ENOTSUP,
 				     "want %s with algorithm %s, which cannot sum encoded data",
 				     names, algorithm);
-			free(names);
 			continue;
 		}
 		if (add_lines(f, &priced, codecs[i]) < 0)
@@ -387,12 +386,7 @@ static size_t replay_way(struct filling *f, size_t option)
 	return first;
 }
 
-static int descending(const void *a, const void *b)
-{
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-
-	return GF_BY(y, x);
-}
+GF_ORDER(descending, size_t, GF_BY(*y, *x))
 
 /* Replays what of an envelope of these options has not been; false: all of it has. The last ways go
  * first, for the places of those before them stay. */
@@ -542,10 +536,6 @@ void gf_option_tell(const struct gf_option *o, struct gf_message *m)
 {
 	m->algorithm = gf_xstrdup(o->algorithm);
 	m->codec = gf_xstrdup(o->codec);
-	m->stages = o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages)) : NULL;
+	m->stages = gf_stages_copy(o->stages, o->nstages);
 	m->nstages = o->nstages;
-	for (size_t k = 0; k < o->nstages; k++) {
-		m->stages[k].factor = o->stages[k].factor;
-		m->stages[k].algorithm = gf_xstrdup(o->stages[k].algorithm);
-	}
 }

@@ -182,14 +182,6 @@ static struct gf_sim_input carriers_of(const struct gf_plan *p, const struct gf_
 	return in;
 }
 
-/* The time spent on issuing messages before tensor i was ready. */
-static double issued_s(const struct gf_sim_input *in, size_t i, size_t *next, double so_far_s)
-{
-	while (*next < in->nmessages && in->messages[*next].last < i)
-		so_far_s += gf_sim_issue_s(in->model, &in->messages[(*next)++]);
-	return so_far_s;
-}
-
 /* Forward and backward of one. */
 static double batch_s(const struct gf_model_profile *m)
 {
@@ -205,7 +197,7 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p, const stru
 	size_t n = model->ntensors, next = 0, i;
 	GF_FREED double *at_s = gf_xcalloc(n + 1, sizeof(*at_s));
 	GF_FREED double *work_s = gf_xcalloc(n + 1, sizeof(*work_s));
-	double ready = 0, issued = 0;
+	double ready = 0, issued = 0; /* seconds */
 	double forward_s = gf_model_forward_s(model), longer = 0;
 
 	model->forward_s = m->forward_s;
@@ -214,7 +206,8 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p, const stru
 	at_s[n] = m->backward_end_s;
 	gf_sim_work_done(&in, times, m->forward_end_s, at_s, n + 1, work_s);
 	for (i = 0; i < n; i++) {
-		issued = issued_s(&in, i, &next, issued);
+		while (next < in.nmessages && in.messages[next].last < i)
+			issued += gf_sim_issue_s(in.model, &in.messages[next++]);
 		ready = fmax(ready, work_s[i] - issued);
 		model->tensors[i].ready_s = ready;
 	}

@@ -165,7 +165,7 @@ static void evaluate(struct search *s, struct gf_shard_draft *d)
 static void try_cut(struct search *s, struct gf_shard_draft *d)
 {
 	static const size_t aheads[] = {0, 1, 2, 4, SIZE_MAX};
-	struct gf_shard_draft c = draft_new(s);
+	GF_RELEASED(draft_release) struct gf_shard_draft c = draft_new(s);
 	size_t a, part, i;
 
 	for (int lanes = s->lanes_least; lanes <= s->lanes_most; lanes++)
@@ -180,12 +180,11 @@ static void try_cut(struct search *s, struct gf_shard_draft *d)
 					c.keep[i] = i < c.n * part / 4;
 				evaluate(s, &c);
 			}
-	draft_release(&c);
 }
 
 static void try_rule(struct search *s, const struct gf_shard_rule *rule)
 {
-	struct gf_shard_draft d = draft_new(s);
+	GF_RELEASED(draft_release) struct gf_shard_draft d = draft_new(s);
 
 	rule->draft(s->model, &d);
 	for (; rule->whole && d.lanes <= s->lanes_most; d.lanes++)
@@ -193,7 +192,6 @@ static void try_rule(struct search *s, const struct gf_shard_rule *rule)
 	d.lanes = s->lanes_least;
 	if (!s->fixed || !rule->whole)
 		try_cut(s, &d);
-	draft_release(&d);
 }
 
 /* Units close with the layer in which they have more than so many bytes. */
@@ -217,7 +215,7 @@ static void cut_at(const struct search *s, double bytes, struct gf_shard_draft *
 static void try_thresholds(struct search *s)
 {
 	double bytes = gf_workbench_bytes(s->w, 0, s->model->ntensors - 1);
-	struct gf_shard_draft d = draft_new(s);
+	GF_RELEASED(draft_release) struct gf_shard_draft d = draft_new(s);
 	size_t before = 0;
 
 	for (; bytes >= 1 && s->works < GF_SHARDS_WORKS; bytes /= sqrt(2)) {
@@ -226,7 +224,6 @@ static void try_thresholds(struct search *s)
 			try_cut(s, &d);
 		before = d.n;
 	}
-	draft_release(&d);
 }
 
 /* --- from there ------------------------------------------------------------- */
@@ -301,7 +298,8 @@ static bool change(const struct search *s, struct gf_shard_draft *d, size_t move
 /* Changes that make it faster and hold no more, as long as there are some. */
 static void improve(struct search *s, const struct gf_shard_draft *from, size_t works_most)
 {
-	struct gf_shard_draft best = draft_copy(s, from), next = draft_new(s);
+	GF_RELEASED(draft_release) struct gf_shard_draft best = draft_copy(s, from);
+	GF_RELEASED(draft_release) struct gf_shard_draft next = draft_new(s);
 	bool better = true, done = false;
 	size_t move;
 
@@ -319,16 +317,9 @@ static void improve(struct search *s, const struct gf_shard_draft *from, size_t 
 			better = true;
 		}
 	}
-	draft_release(&best);
-	draft_release(&next);
 }
 
-static int faster(const void *a, const void *b)
-{
-	const struct gf_shard_draft *x = a, *y = b;
-
-	return GF_BY(x->iteration_s, y->iteration_s);
-}
+GF_ORDER(faster, struct gf_shard_draft, GF_BY(x->iteration_s, y->iteration_s))
 
 #define STARTS 8
 
@@ -377,7 +368,7 @@ static double count_all(const struct search *s, size_t nends)
 static void try_keeps(struct search *s, struct gf_shard_draft *d)
 {
 	const size_t n = has_units(s) && s->keeps == KEEP_AUTO ? (size_t)1 << (d->n - 1) : 1;
-	struct gf_shard_draft c = draft_new(s);
+	GF_RELEASED(draft_release) struct gf_shard_draft c = draft_new(s);
 	size_t bits, i, ahead;
 
 	for (bits = 0; bits < n; bits++)
@@ -390,13 +381,12 @@ static void try_keeps(struct search *s, struct gf_shard_draft *d)
 					c.keep[i] = bits >> (i - 1) & 1;
 				evaluate(s, &c);
 			}
-	draft_release(&c);
 }
 
 static bool try_all(struct search *s)
 {
 	size_t ends[16], n = find_ends(s, ends, 16), bits, i;
-	struct gf_shard_draft d;
+	GF_RELEASED(draft_release) struct gf_shard_draft d = {0};
 
 	if (n > 16 || s->fixed || count_all(s, n) > GF_SHARDS_EXACT)
 		return false;
@@ -414,7 +404,6 @@ static bool try_all(struct search *s)
 		if (legal)
 			try_keeps(s, &d);
 	}
-	draft_release(&d);
 	return true;
 }
 
@@ -430,7 +419,7 @@ static int try_asked(struct search *s, const char *units, struct gf_error *err)
 {
 	static const struct gf_registry rules = {gf_shard_rules, sizeof(*gf_shard_rules), NULL};
 	const struct gf_shard_rule *rule = rule_of(units);
-	struct gf_shard_draft d;
+	GF_RELEASED(draft_release) struct gf_shard_draft d = {0};
 	size_t bytes;
 
 	s->fixed = true;
@@ -443,7 +432,6 @@ static int try_asked(struct search *s, const char *units, struct gf_error *err)
 	d = draft_new(s);
 	cut_at(s, (double)bytes, &d);
 	try_cut(s, &d);
-	draft_release(&d);
 	return 0;
 }
 

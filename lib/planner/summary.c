@@ -263,12 +263,11 @@ static void rule_table(const struct gf_rule *r, size_t window, struct gf_text *o
 	gf_table_cells(&t, "from\talgorithm\tcodec");
 	for (size_t i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
-		struct gf_text way = {0};
+		GF_RELEASED(gf_text_release) struct gf_text way = {0};
 
 		gf_stages_text_of(&way, a->algorithm, a->stages, a->nstages);
 		gf_table_cells(&t, "%s\t%s\t%s", gf_human_size((double)a->min_bytes).text, way.data,
 			       a->codec ? a->codec : gf_codecs[GF_CODEC_F32].name);
-		gf_text_release(&way);
 	}
 	gf_table_print_in(&t, window, out);
 }

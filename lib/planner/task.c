@@ -405,11 +405,6 @@ static void judge(const struct gf_processing_entry *e, const char *name, struct 
 			     name);
 }
 
-static bool among(const char *const *names, const char *name)
-{
-	return names && gf_names_index(names, name) >= 0;
-}
-
 /* Of the problem's codecs, but for those that have been judged. */
 static void judge_codecs(const struct gf_problem *p, const char *const *judged,
 			 struct gf_text *free, struct gf_text *assumed)
@@ -419,7 +414,8 @@ static void judge_codecs(const struct gf_problem *p, const char *const *judged,
 	for (size_t i = 0; p->codecs && p->codecs[i]; i++) {
 		const char *codec = p->codecs[i];
 
-		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) && !among(judged, codec) &&
+		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
+		    !(judged && gf_names_index(judged, codec) >= 0) &&
 		    !measured_with(p->fabric.network, codec))
 			judge((const void *)gf_fabric_codec(&f, codec), codec, free, assumed);
 	}

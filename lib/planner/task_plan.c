@@ -80,20 +80,19 @@ static int finish(const struct gf_workbench *w, struct gf_draft *d, const char *
 static int find_better(const struct gf_workbench *w, bool automatic, struct gf_plan *p,
 		       struct gf_error *err)
 {
-	struct gf_plan other;
 	int rc = 0;
 
 	if (w->menu.options[0].origin != GF_PRICE_DERIVED || w->in->fabric.nlevels < 2)
 		return 0;
 	for (size_t i = 0; gf_policies[i] && rc == 0; i++) {
 		const struct gf_policy *policy = gf_policies[i];
-		struct gf_draft d = {0};
+		GF_RELEASED(gf_plan_release) struct gf_plan other = {0};
+		GF_RELEASED(gf_draft_release) struct gf_draft d = {0};
 
 		if (!policy->automatic || policy == &gf_policy_optimal)
 			continue;
 		gf_draft_make(&d, w, policy, w->in->lanes);
 		rc = finish(w, &d, automatic ? policy->name : gf_policy_optimal.name, &other, err);
-		gf_draft_release(&d);
 		if (rc == 0 && (!w->in->max_messages || other.nmessages <= w->in->max_messages) &&
 		    other.predicted->iteration_s * (1 + w->in->tolerance) <
 			    p->predicted->iteration_s) {
@@ -102,7 +101,6 @@ static int find_better(const struct gf_workbench *w, bool automatic, struct gf_p
 			*p = other;
 			other = worse;
 		}
-		gf_plan_release(&other);
 	}
 	return rc;
 }

@@ -334,7 +334,7 @@ double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 	const double forward_s = w->in->model->forward_s, bytes = gf_workbench_bytes(w, 0, last);
 	struct gf_workbench half = *w, other = *w; /* they share the arrays */
 	double startup_s, delay_s, bound;
-	struct gf_rest r;
+	GF_RELEASED(gf_rest_release) struct gf_rest r = {0};
 
 	gf_menu_half(&w->menu, GF_COLL_ALL_GATHER, &other.menu);
 	gf_menu_half(&w->menu, GF_COLL_REDUCE_SCATTER, &half.menu);
@@ -346,7 +346,6 @@ double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 	bound = w->backward_end_s + (1 - 1 / w->least_slowdown) * rest_s(&r, 0, startup_s, NULL);
 	for (size_t i = 0; i <= last; i++)
 		bound = fmax(bound, w->ready_s[i] + rest_s(&r, i, startup_s, NULL));
-	gf_rest_release(&r);
 	gf_menu_part_release(&half.menu);
 	gf_menu_part_release(&other.menu);
 	bound += delay_s;

@@ -53,11 +53,6 @@ struct window {
 #define NEAR  3 /* messages on either side of a change */
 #define MIXES 3
 
-static struct gf_sim_flight *flights_of(struct trials *b, size_t i)
-{
-	return &b->flights[i * b->lanes];
-}
-
 /* Finds the states after message i, and after all later ones, anew. */
 static void follow(struct trials *b, size_t i)
 {
@@ -65,7 +60,7 @@ static void follow(struct trials *b, size_t i)
 		struct gf_sim_state *s = &b->states[i + 1];
 		const struct gf_send *send = &b->d->sends[i];
 
-		gf_workbench_copy(s, &b->states[i], flights_of(b, i + 1));
+		gf_workbench_copy(s, &b->states[i], &b->flights[(i + 1) * b->lanes]);
 		gf_rest_send(&b->rest, s, send);
 		gf_rest_bound_s(&b->rest, s, send->last + 1, &b->priced_s[i]);
 		b->priced_s[i] += s->lag_s;

@@ -9,12 +9,6 @@
 #include "base/rng.h"
 #include "simulator/pipeline.h"
 
-/* P(X <= x), without cancellation in the left tail. */
-static double cumulative(double x)
-{
-	return 0.5 * erfc(-x / sqrt(2));
-}
-
 /*
  * Newton's method on the lower half, where probabilities keep their digits, from the tail's
  * asymptote x = -sqrt(-2 ln p). The distribution is log-concave there: Newton on its logarithm
@@ -25,7 +19,7 @@ static double lower_half(double p)
 	double x = -sqrt(fmax(-2 * log(2 * p), 0));
 
 	for (int i = 0; i < 60; i++) {
-		double c = cumulative(x);
+		double c = 0.5 * erfc(-x / sqrt(2)); /* no cancellation in the left tail */
 		double density = exp(-x * x / 2) / sqrt(2 * M_PI);
 		double step = (log(c) - log(p)) * c / density;
 
@@ -49,7 +43,7 @@ double gf_normal_largest(double u, double n)
 /* More steps in flight than a picture of two steps can show. */
 #define DRAWN_STALENESS 8
 /* Steps of a pipeline before those that count. */
-#define FILL_STEPS      64
+#define FILL_STEPS 64
 
 /* The slowest rank of one run. */
 static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
@@ -261,7 +255,7 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 {
 	GF_FREED struct gf_sim_message *kept = keep_messages(&v->traffic);
 	double before_s = 0;
-	struct factors f;
+	GF_RELEASED(factors_release) struct factors f = {0};
 
 	factors_init(&f, w, v->plan.ranks);
 	for (size_t i = 0; i <= FILL_STEPS + runs; i++) {
@@ -274,7 +268,6 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w, struct g
 								    .run = i - FILL_STEPS - 1};
 		before_s = begun_s;
 	}
-	factors_release(&f);
 }
 
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w, struct sample *times,
@@ -325,7 +318,7 @@ void gf_jitter_draw(struct gf_variant *v, const struct gf_what_if *w, struct gf_
 	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
 	double alike = 1;
 	GF_RELEASED(gf_pipeline_release) struct gf_pipeline p = {0};
-	struct factors f;
+	GF_RELEASED(factors_release) struct factors f = {0};
 
 	gf_variant_scale(v, gf_what_if_varies(w) ? 1 : gf_what_if_slowest(w, v->plan.ranks));
 	gf_pipeline_init(&p, &in, staleness, gf_what_if_varies(w) ? v->plan.ranks : 1);
@@ -334,5 +327,4 @@ void gf_jitter_draw(struct gf_variant *v, const struct gf_what_if *w, struct gf_
 		gf_gantt_pipeline(t, &p, next_factors, &f);
 	else
 		gf_gantt_pipeline(t, &p, no_factors, &alike);
-	factors_release(&f);
 }

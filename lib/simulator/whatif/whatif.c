@@ -427,7 +427,7 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_ou
 {
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks,
 			       .bandwidth_bytes_per_s = w->bandwidth_bytes_per_s};
-	struct gf_variant v;
+	GF_RELEASED(gf_variant_release) struct gf_variant v = {0};
 	int rc = check(p, w, err);
 
 	if (rc < 0)
@@ -445,7 +445,6 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w, struct gf_ou
 		add_error(&v.plan, &o);
 		*out = o;
 	}
-	gf_variant_release(&v);
 	return rc;
 }
 
