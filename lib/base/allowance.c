@@ -101,13 +101,12 @@ static void walk(const char *root, const char *controller,
 	size_t top;
 
 	for (int v2 = 0; v2 < 2; v2++) {
-		char *folder = folder_of(root, controller, v2, &top);
+		GF_FREED char *folder = folder_of(root, controller, v2, &top);
 
 		while (folder && strlen(folder) >= top) {
 			look(folder, v2, to);
 			*strrchr(folder, '/') = '\0';
 		}
-		free(folder);
 	}
 }
 

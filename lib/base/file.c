@@ -42,13 +42,11 @@ static int read_all(int fd, const char *name, struct gf_text *text, struct gf_er
 
 static int read_text(int fd, const char *name, char **data, size_t *size, struct gf_error *err)
 {
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	int rc = read_all(fd, name, &text, err);
 
-	if (rc) {
-		gf_text_release(&text);
+	if (rc)
 		return rc;
-	}
 	if (text.length >= 3 && !memcmp(text.data, "\xef\xbb\xbf", 3))
 		memmove(text.data, text.data + 3, (text.length -= 3) + 1);
 	*size = text.length;

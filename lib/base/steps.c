@@ -28,7 +28,7 @@ int gf_steps_parse(const char *text, size_t *steps, struct gf_steps_part *part,
 {
 	size_t length = strlen(text), i;
 	long long whole = 0;
-	char *number;
+	GF_FREED char *number = NULL;
 	double value;
 	int rc;
 
@@ -51,7 +51,6 @@ int gf_steps_parse(const char *text, size_t *steps, struct gf_steps_part *part,
 	number = gf_xmemdup(text, length + 1);
 	number[length - strlen(parts[i].unit)] = '\0';
 	rc = gf_units_real(number, 0, parts[i].most, &value, err);
-	free(number);
 	if (rc)
 		return rc;
 	*steps = 0;

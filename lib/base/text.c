@@ -117,11 +117,10 @@ void gf_text_addv(struct gf_text *t, const char *fmt, va_list ap)
 	if (length >= 0 && (size_t)length < sizeof(small)) {
 		gf_text_add(t, small, (size_t)length);
 	} else if (length >= 0) {
-		char *big = gf_xmalloc((size_t)length + 1);
+		GF_FREED char *big = gf_xmalloc((size_t)length + 1);
 
 		vsnprintf(big, (size_t)length + 1, fmt, again);
 		gf_text_add(t, big, (size_t)length);
-		free(big);
 	}
 	va_end(again);
 }
