@@ -220,19 +220,17 @@ static void take(const json_t *object, const char *prefix, char separator, struc
 {
 	const char *key;
 	json_t *value;
-	char *name;
 	size_t at;
 
 	json_object_foreach((json_t *)object, key, value)
 	{
-		name = gf_xasprintf("%s%s%s", prefix, *prefix ? "." : "", key);
+		GF_FREED char *name = gf_xasprintf("%s%s%s", prefix, *prefix ? "." : "", key);
+
 		if (json_is_object(value)) {
 			take(value, name, separator, c, cells, n);
-			free(name);
 			continue;
 		}
 		at = column_of(c, name);
-		free(name);
 		if (at >= *n) {
 			*cells = gf_xreallocarray(*cells, at + 1, sizeof(**cells));
 			while (*n <= at)

@@ -31,12 +31,11 @@ void gf_entry_schema(const void *entries, struct gf_text *out)
 
 	gf_text_addf(out, "{\"oneOf\": [");
 	for (e = entries; *e; e++) {
-		char *method = gf_xasprintf("\"method\": {\"const\": \"%s\"}", (*e)->name);
+		GF_FREED char *method = gf_xasprintf("\"method\": {\"const\": \"%s\"}", (*e)->name);
 		const struct gf_schema_first first = {"\"method\"", method};
 
 		gf_text_addf(out, "%s", e == entries ? "" : ", ");
 		gf_schema_object((*e)->record, &first, out);
-		free(method);
 	}
 	gf_text_addf(out, "]}");
 }
@@ -201,7 +200,7 @@ static void add_help(const struct gf_registry *entries, const struct gf_field *f
 	const struct gf_field *own;
 
 	for (size_t i = 0; (e = entry_at(entries, i)); i++) {
-		struct gf_text one = {0};
+		GF_RELEASED(gf_text_release) struct gf_text one = {0};
 
 		if (!(own = same(e, f)))
 			continue;
@@ -213,7 +212,6 @@ static void add_help(const struct gf_registry *entries, const struct gf_field *f
 		} else if (strcmp(one.data, first.data) != 0) {
 			gf_text_addf(&defaults, "; %s: %s", e->name, one.data);
 		}
-		gf_text_release(&one);
 	}
 	gf_text_addf(out, ": %s (%s)", f->help, defaults.data);
 }
@@ -235,13 +233,12 @@ void gf_keys_each(const struct gf_registry *entries, const struct gf_record *sha
 
 	for (size_t i = 0; entries && (e = entry_at(entries, i)); i++)
 		for (size_t k = 0; (f = gf_keys_at(e->record, k)); k++) {
-			struct gf_text help = {0};
+			GF_RELEASED(gf_text_release) struct gf_text help = {0};
 
 			if (told(entries, i, f))
 				continue;
 			add_help(entries, f, &help);
 			take(ctx, f, help.data);
-			gf_text_release(&help);
 		}
 	for (size_t k = 0; shared && (f = gf_keys_at(shared, k)); k++)
 		take(ctx, f, f->help);
