@@ -30,7 +30,7 @@ static const struct gf_record typed_record = {
 
 static int read_tensors(struct gf_json_at *at, const char *key, void *place, struct gf_error *err)
 {
-	struct typed_tensor *typed;
+	GF_FREED struct typed_tensor *typed = NULL;
 	struct gf_plan *p = place;
 	size_t count, i;
 	int rc;
@@ -47,7 +47,6 @@ static int read_tensors(struct gf_json_at *at, const char *key, void *place, str
 		p->model->tensors[i] = typed[i].tensor;
 		p->types[i] = (enum gf_mode)typed[i].type;
 	}
-	free(typed);
 	return 0;
 }
 

@@ -228,7 +228,7 @@ static void add_schema(struct gf_text *out)
 	for (size_t i = 0; gf_layer_type_names[i]; i++) {
 		const struct gf_layer_kind *k = gf_layer_kinds[i];
 		const struct gf_record fields = {.fields = k->fields};
-		char *properties = gf_xasprintf(
+		GF_FREED char *properties = gf_xasprintf(
 			"\"name\": " GF_SCHEMA_TEXT ", \"type\": {\"const\": \"%s\"}, \"from\": "
 			"{\"type\": \"array\", \"minItems\": %zu, "
 			"\"maxItems\": %zu, \"items\": " GF_SCHEMA_TEXT "}",
@@ -239,7 +239,6 @@ static void add_schema(struct gf_text *out)
 
 		gf_text_addf(out, "%s", i ? ", " : "");
 		gf_schema_object(&fields, &first, out);
-		free(properties);
 	}
 	gf_text_addf(out, "]}}");
 }
