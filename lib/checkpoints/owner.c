@@ -325,7 +325,6 @@ int gf_checkpoint_claim_poll(struct gf_checkpoint_owner *o, struct gf_error *err
 int gf_checkpoint_owns(struct gf_checkpoint_owner *o, struct gf_error *err)
 {
 	struct record found = {0};
-	char *name;
 	int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int rc = 0;
 
@@ -342,11 +341,11 @@ int gf_checkpoint_owns(struct gf_checkpoint_owner *o, struct gf_error *err)
 	read_record(fd, o->path, &found);
 	close(fd);
 	if (!found.token || strcmp(found.token, o->self.token) != 0) {
-		name = name_of(&found);
+		GF_FREED char *name = name_of(&found);
+
 		rc = gf_error_set(err, -EBUSY,
 				  "%s: %s has taken the folder: nothing is written to it", o->dir,
 				  name);
-		free(name);
 	}
 	gf_record_release(&record, &found);
 	return rc;

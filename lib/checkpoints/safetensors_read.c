@@ -71,7 +71,7 @@ overflow:
 
 static int read_dtype(struct gf_json_at *at, struct gf_stored_tensor *t, struct gf_error *err)
 {
-	char *name;
+	GF_FREED char *name = NULL;
 	int rc = gf_json_string(at, "dtype", &name, err);
 
 	if (rc)
@@ -81,7 +81,6 @@ static int read_dtype(struct gf_json_at *at, struct gf_stored_tensor *t, struct 
 		rc = gf_json_refuse(at, "dtype", err,
 				    "want a type of one or more bytes (F32, U64, ...), got \"%s\"",
 				    name);
-	free(name);
 	return rc;
 }
 
@@ -215,7 +214,7 @@ static int read_length(const struct gf_safetensors *s, size_t file_bytes, size_t
 static int read_header(struct gf_safetensors *s, size_t file_bytes, struct gf_error *err)
 {
 	size_t length = 0;
-	char *text;
+	GF_FREED char *text = NULL;
 	int rc = read_length(s, file_bytes, &length, err);
 
 	if (rc)
@@ -227,7 +226,6 @@ static int read_header(struct gf_safetensors *s, size_t file_bytes, struct gf_er
 	if (!rc && text[0] != '{')
 		rc = gf_error_set(err, -EINVAL, "%s: want a header that begins with {", s->path);
 	rc = rc ?: gf_json_parse(text, length, s->path, &s->header, err);
-	free(text);
 	rc = rc ?: read_entries(s, err);
 	return rc ?: check_cover(s, file_bytes - s->data_offset, err);
 }
@@ -377,14 +375,13 @@ int gf_safetensors_metadata_size(const struct gf_safetensors *s, const char *key
 				 size_t high, size_t *value, struct gf_error *err)
 {
 	long long number;
-	char *text;
+	GF_FREED char *text = NULL;
 	int rc = gf_safetensors_metadata(s, key, &text, err);
 
 	if (rc)
 		return rc;
 	rc = gf_units_int(text, (long long)low, high > INT64_MAX ? INT64_MAX : (long long)high,
 			  &number, err);
-	free(text);
 	if (rc) {
 		gf_error_prefix(err, "%s: /" METADATA_KEY "/%s", s->path, key);
 		return rc;

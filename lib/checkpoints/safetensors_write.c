@@ -140,8 +140,8 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 			 const struct gf_metadata *metadata, size_t nmetadata,
 			 struct gf_file_seal *seal, struct gf_error *err)
 {
-	const struct gf_tensor_source **order;
-	struct gf_text header = {0};
+	GF_FREED const struct gf_tensor_source **order = NULL;
+	GF_RELEASED(gf_text_release) struct gf_text header = {0};
 	struct gf_digest digest;
 	struct gf_file file;
 	int made = gf_file_create_own(&file, path, 0666, err), rc;
@@ -163,8 +163,6 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t, siz
 		bring(order[i], false, &rc, made ? NULL : err);
 	}
 	gf_seal_end(seal, &digest);
-	gf_text_release(&header);
-	free(order);
 	if (made)
 		return made;
 	if (rc) /* a tensor is not whole */

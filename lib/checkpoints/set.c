@@ -47,7 +47,7 @@ static int check_kind(const char *path, mode_t kind, struct gf_error *err)
 /* The step of a name "step-N<ending>"; false for any other name. */
 static bool step_of(const char *name, const char *ending, size_t *step)
 {
-	char *digits, *again;
+	GF_FREED char *digits = NULL, *again = NULL;
 	long long number;
 	size_t length = strlen(name), tail = strlen(ending);
 	bool good;
@@ -62,10 +62,8 @@ static bool step_of(const char *name, const char *ending, size_t *step)
 		/* one spelling per step: not 007, not +7 */
 		again = gf_xasprintf("%lld", number);
 		good = strcmp(again, digits) == 0;
-		free(again);
 		*step = (size_t)number;
 	}
-	free(digits);
 	return good;
 }
 
@@ -117,53 +115,47 @@ static void remove_folder(const char *folder)
 /* Is it a set of this run? An earlier version's does not say whose it is. */
 static bool is_own(const char *dir, size_t step, const char *run, bool adopts)
 {
-	struct gf_manifest m = {0};
-	bool own;
+	GF_RELEASED(gf_manifest_release) struct gf_manifest m = {0};
 
 	if (gf_checkpoint_describe(dir, step, &m, NULL))
 		return false;
-	own = m.run ? strcmp(m.run, run) == 0 : adopts;
-	gf_manifest_release(&m);
-	return own;
+	return m.run ? strcmp(m.run, run) == 0 : adopts;
 }
 
 /* Of this run: sets that would count as newer than that of `step`, and those older than the set
  * before it. */
 static void remove_others(const char *dir, size_t step, const char *run, bool adopts)
 {
-	size_t *steps, count, i, kept = 0;
-	char *folder, *old;
+	GF_FREED size_t *steps = NULL;
+	size_t count, kept = 0;
 
 	if (list_steps(dir, "", &steps, &count, NULL))
 		return;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
+		GF_FREED char *folder = folder_of(dir, steps[i], "");
+		GF_FREED char *old = folder_of(dir, steps[i], REPLACED);
+
 		if (!is_own(dir, steps[i], run, adopts))
 			continue;
 		if (steps[i] <= step && kept++ < KEPT_SETS)
 			continue;
-		folder = folder_of(dir, steps[i], "");
-		old = folder_of(dir, steps[i], REPLACED);
 		/* a job that ends now leaves no half of a set */
 		remove_folder(rename(folder, old) ? folder : old);
-		free(folder);
-		free(old);
 	}
-	free(steps);
 }
 
 static void remove_unfinished(const char *dir, const char *ending)
 {
-	size_t *steps, count, i;
+	GF_FREED size_t *steps = NULL;
+	size_t count;
 
 	if (list_steps(dir, ending, &steps, &count, NULL))
 		return;
-	for (i = 0; i < count; i++) {
-		char *folder = folder_of(dir, steps[i], ending);
+	for (size_t i = 0; i < count; i++) {
+		GF_FREED char *folder = folder_of(dir, steps[i], ending);
 
 		remove_folder(folder);
-		free(folder);
 	}
-	free(steps);
 }
 
 /* --- writing ------------------------------------------------------------- */
@@ -190,17 +182,16 @@ char *gf_checkpoint_part(const char *dir, size_t step, int rank, bool unfinished
 static int check_parts(const char *dir, size_t step, int ranks, bool unfinished,
 		       struct gf_error *err)
 {
-	int r, rc = 0;
+	int rc = 0;
 
-	for (r = 0; r < ranks && !rc; r++) {
-		char *part = gf_checkpoint_part(dir, step, r, unfinished);
+	for (int r = 0; r < ranks && !rc; r++) {
+		GF_FREED char *part = gf_checkpoint_part(dir, step, r, unfinished);
 
 		if (access(part, R_OK))
 			rc = gf_error_set(err, -ENOENT,
 					  "%s: want a file of every rank in one folder that all of "
 					  "them share, found none of rank %d",
 					  part, r);
-		free(part);
 	}
 	return rc;
 }
@@ -209,13 +200,12 @@ static int check_parts(const char *dir, size_t step, int ranks, bool unfinished,
  * name. */
 static int set_aside(const char *folder, struct gf_error *err)
 {
-	int n, rc = -EEXIST;
+	int rc = -EEXIST;
 
-	for (n = 1; n <= MOST_ASIDE && (rc == -EEXIST || rc == -ENOTEMPTY); n++) {
-		char *to = gf_xasprintf("%s" ASIDE "-%d", folder, n);
+	for (int n = 1; n <= MOST_ASIDE && (rc == -EEXIST || rc == -ENOTEMPTY); n++) {
+		GF_FREED char *to = gf_xasprintf("%s" ASIDE "-%d", folder, n);
 
 		rc = rename(folder, to) ? -errno : 0;
-		free(to);
 	}
 	return rc ? gf_error_errno(err, rc, "%s", folder) : 0;
 }
@@ -291,7 +281,7 @@ int gf_checkpoint_steps(const char *dir, size_t **steps, size_t *count, struct g
 static int describe_old(const char *dir, size_t step, const char *manifest, struct gf_manifest *m,
 			struct gf_error *err)
 {
-	struct gf_safetensors s = {0};
+	GF_RELEASED(gf_safetensors_close) struct gf_safetensors s = {0};
 	size_t ranks;
 	int rc = gf_checkpoint_open_part(dir, step, 0, &s, err);
 
@@ -299,7 +289,6 @@ static int describe_old(const char *dir, size_t step, const char *manifest, stru
 		rc = gf_error_set(err, -EINVAL, "%s: want the set's manifest, found none",
 				  manifest);
 	rc = rc ?: gf_safetensors_metadata_size(&s, GF_CHECKPOINT_RANKS, 1, INT_MAX, &ranks, err);
-	gf_safetensors_close(&s);
 	if (!rc)
 		*m = (struct gf_manifest){.step = step, .ranks = (int)ranks};
 	return rc;
@@ -376,7 +365,7 @@ int gf_checkpoint_open_part(const char *dir, size_t step, int rank, struct gf_sa
 int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m, int rank,
 			     struct gf_error *err)
 {
-	struct gf_safetensors s = {0};
+	GF_RELEASED(gf_safetensors_close) struct gf_safetensors s = {0};
 	int rc = gf_checkpoint_open_part(dir, m->step, rank, &s, err);
 
 	if (m->run) {
@@ -388,7 +377,6 @@ int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m, int r
 				  "that of a run",
 				  s.path);
 	}
-	gf_safetensors_close(&s);
 	return rc;
 }
 
@@ -431,12 +419,11 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 		return gf_json_refuse(at, "files", err, "want a file of each of %d ranks, got %zu",
 				      m->ranks, m->nfiles);
 	for (size_t i = 0; i < m->nfiles && !rc; i++) {
-		char *want = gf_xasprintf("rank-%zu.safetensors", i);
+		GF_FREED char *want = gf_xasprintf("rank-%zu.safetensors", i);
 
 		if (strcmp(m->files[i].name, want) != 0)
 			rc = gf_json_refuse(at, "files", err, "want %s at place %zu, got \"%s\"",
 					    want, i, m->files[i].name);
-		free(want);
 	}
 	return rc;
 }

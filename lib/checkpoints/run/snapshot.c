@@ -340,12 +340,10 @@ static int read_part(const char *dir, int part, const struct origin *from,
 		     enum gf_state_scope scope, const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
 {
-	struct gf_safetensors s = {0};
+	GF_RELEASED(gf_safetensors_close) struct gf_safetensors s = {0};
 	int rc = open_part(dir, part, from, id, &s, err);
 
-	rc = rc ?: load_scope(&s, scope, state, err);
-	gf_safetensors_close(&s);
-	return rc;
+	return rc ?: load_scope(&s, scope, state, err);
 }
 
 /* Each rank's own, out of the files of all ranks that computed. */
@@ -353,15 +351,14 @@ static int read_resharded(const char *dir, const struct origin *from,
 			  const struct gf_run_identity *id, const struct gf_state *state,
 			  const struct gf_reshard *r, struct gf_error *err)
 {
-	int part, rc = 0;
+	int rc = 0;
 
 	gf_reshard_begin(state);
-	for (part = 0; part < r->from && !rc; part++) {
-		struct gf_safetensors s = {0};
+	for (int part = 0; part < r->from && !rc; part++) {
+		GF_RELEASED(gf_safetensors_close) struct gf_safetensors s = {0};
 
 		rc = open_part(dir, part, from, id, &s, err);
 		rc = rc ?: gf_reshard_take(r, part, &s, state, err);
-		gf_safetensors_close(&s);
 	}
 	if (!rc)
 		gf_reshard_end(r, state);
@@ -371,7 +368,7 @@ static int read_resharded(const char *dir, const struct origin *from,
 /* By which ranks the set was written. */
 static int find_origin(const struct gf_folder *f, struct origin *from, struct gf_error *err)
 {
-	struct gf_safetensors s = {0};
+	GF_RELEASED(gf_safetensors_close) struct gf_safetensors s = {0};
 	int rc = gf_checkpoint_open_part(f->dir, f->from.step, 0, &s, err);
 
 	from->step = f->from.step;
@@ -382,7 +379,6 @@ static int find_origin(const struct gf_folder *f, struct origin *from, struct gf
 	if (!rc)
 		rc = gf_safetensors_metadata_size(&s, MARK_SAMPLES, 0, INT64_MAX, &from->samples,
 						  err);
-	gf_safetensors_close(&s);
 	return rc;
 }
 
