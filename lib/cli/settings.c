@@ -54,7 +54,7 @@ static int store_item(const struct gf_setting *s, const char *arg, void *items, 
 static int store_items(const struct gf_setting *s, const char *arg, void **items, size_t *count,
 		       struct gf_error *err)
 {
-	const char **parts = NULL;
+	GF_FREED const char **parts = NULL;
 	void *read;
 	size_t n = 0;
 	int rc = 0;
@@ -70,7 +70,6 @@ static int store_items(const struct gf_setting *s, const char *arg, void **items
 	read = gf_xcalloc(n + 1, sizeof(double)); /* or ints, which are smaller */
 	for (n = 0; !rc && parts[n]; n++)
 		rc = store_item(s, parts[n], read, n, err);
-	free(parts);
 	if (rc) {
 		free(read);
 		return rc;

@@ -48,18 +48,15 @@ static char *share_root(size_t i)
 
 static char *share_folder(size_t place, const char *kind)
 {
-	char *root = share_root(place), *folder = NULL;
+	GF_FREED char *root = share_root(place);
 
-	if (root)
-		folder = gf_xasprintf("%s/%s", root, kind);
-	free(root);
-	return folder;
+	return root ? gf_xasprintf("%s/%s", root, kind) : NULL;
 }
 
 /* Appends what is in a folder, documents by their names up to ".json". */
 static void add_names(const char *folder, char ***names, size_t *count)
 {
-	struct dirent **found;
+	GF_FREED struct dirent **found = NULL;
 	int n = scandir(folder, &found, NULL, alphasort), i;
 
 	for (i = 0; i < n; i++) {
@@ -75,8 +72,6 @@ static void add_names(const char *folder, char ***names, size_t *count)
 		}
 		free(found[i]);
 	}
-	if (n >= 0)
-		free(found);
 }
 
 static char **names_of(const char *kind)
@@ -85,11 +80,10 @@ static char **names_of(const char *kind)
 	size_t place, count = 0;
 
 	for (place = 0; place < PLACES && !count; place++) {
-		char *folder = share_folder(place, kind);
+		GF_FREED char *folder = share_folder(place, kind);
 
 		if (folder)
 			add_names(folder, &names, &count);
-		free(folder);
 	}
 	return names;
 }
@@ -106,19 +100,17 @@ int gf_cli_shipped(const char *kind, const char *name, char **path, struct gf_er
 	static const char *const endings[] = {"", ".json"};
 
 	for (size_t i = 0; i < PLACES && *name && !strchr(name, '/'); i++) {
-		char *folder = share_folder(i, kind);
+		GF_FREED char *folder = share_folder(i, kind);
 
 		for (size_t k = 0; folder && k < 2; k++) {
 			char *candidate = gf_xasprintf("%s/%s%s", folder, name, endings[k]);
 
 			if (access(candidate, R_OK) == 0) {
-				free(folder);
 				*path = candidate;
 				return 0;
 			}
 			free(candidate);
 		}
-		free(folder);
 	}
 	return gf_error_set(err, -ENOENT, "want %s in share/%s, found none", name, kind);
 }
@@ -131,7 +123,7 @@ static char **all_names(const char *const *kinds, struct gf_text *folders)
 	size_t count = 0, i, k;
 
 	for (i = 0; kinds[i]; i++) {
-		char **names = names_of(kinds[i]);
+		GF_FREED char **names = names_of(kinds[i]);
 
 		gf_text_addf(folders, "%sshare/%s",
 			     !i             ? ""
@@ -143,7 +135,6 @@ static char **all_names(const char *const *kinds, struct gf_text *folders)
 			all[count++] = names[k];
 			all[count] = NULL;
 		}
-		free(names);
 	}
 	return all;
 }
