@@ -30,7 +30,7 @@ static int build_all(int ranks, gf_prove_build *build, void *ctx, struct gf_sche
 int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build, void *ctx, size_t *steps,
 	     struct gf_error *err)
 {
-	struct gf_schedule *s;
+	GF_FREED struct gf_schedule *s = NULL;
 	size_t count = 0;
 	int rank, rc;
 
@@ -43,7 +43,6 @@ int gf_prove(int ranks, enum gf_coll_half half, gf_prove_build *build, void *ctx
 		rc = 1;
 	for (rank = 0; rank < ranks; rank++)
 		gf_schedule_release(&s[rank]);
-	free(s);
 	if (!rc)
 		*steps = count;
 	return rc;
