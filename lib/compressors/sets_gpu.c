@@ -104,7 +104,7 @@ static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 		.elem_bytes = set_bytes(n, n->c.most_k),
 	};
 	struct gf_work w = {0};
-	struct gf_schedule s;
+	GF_RELEASED(gf_schedule_release) struct gf_schedule s = {0};
 	int rc;
 
 	gf_sparse_goes(&n->as, &w);
@@ -115,7 +115,6 @@ static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 		return rc;
 	n->form = (struct gf_lane_sets){.size_bytes = args.elem_bytes, .merge = merge, .ctx = n};
 	gf_lane_program_of_sets(&s, &n->form, &n->program);
-	gf_schedule_release(&s);
 	return 0;
 }
 

@@ -58,14 +58,12 @@ static int by_schedule(const struct gf_algorithm *a, const struct gf_coll_args *
 		       const struct gf_codec *codec, struct gf_lane_program *p,
 		       struct gf_error *err)
 {
-	struct gf_schedule s;
+	GF_RELEASED(gf_schedule_release) struct gf_schedule s = {0};
 	int rc = gf_algorithm_schedule(a, args, rank, &s, err);
 
-	if (rc)
-		return rc;
-	gf_lane_program_skewed(&s, codec, args->skew_elems, p);
-	gf_schedule_release(&s);
-	return 0;
+	if (!rc)
+		gf_lane_program_skewed(&s, codec, args->skew_elems, p);
+	return rc;
 }
 
 /* Stages of NCCL's want equal parts: what is left over goes besides. */
@@ -75,7 +73,7 @@ static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *arg
 	const struct gf_range even = even_part(args);
 	const size_t rest = even.first + even.count;
 	struct gf_coll_args equal = *args;
-	struct gf_schedule s;
+	GF_RELEASED(gf_schedule_release) struct gf_schedule s = {0};
 	int rc;
 
 	equal.count_elems = even.count;
@@ -87,7 +85,6 @@ static int by_stage(const struct gf_algorithm *a, const struct gf_coll_args *arg
 	for (size_t i = 0; i < s.nsteps; i++)
 		s.steps[i].range.first += even.first;
 	gf_lane_program_of(&s, NULL, p);
-	gf_schedule_release(&s);
 	p->count_elems = args->count_elems;
 	p->skew_elems = args->skew_elems;
 	add_all_reduce(p, gf_data(0, even.first));
