@@ -44,7 +44,7 @@ static int read_file(const char *folder, const char *name, const struct kind *ki
 		     struct records *r, char **path, struct gf_error *err)
 {
 	const size_t record = kind->label_bytes + IMAGE_BYTES;
-	struct gf_source file = {0};
+	GF_RELEASED(gf_source_close) struct gf_source file = {0};
 	char *found = gf_source_find(folder, name);
 	size_t size;
 	int rc;
@@ -55,7 +55,6 @@ static int read_file(const char *folder, const char *name, const struct kind *ki
 	*path = gf_xstrdup(found);
 	rc = gf_source_open(&file, found, err);
 	rc = rc ?: gf_source_rest(&file, &r->bytes, &size, err);
-	gf_source_close(&file);
 	if (rc)
 		return rc;
 	if (size == 0 || size % record)
@@ -145,12 +144,11 @@ static int open_cifar(const char *folder, const struct kind *kind,
 	for (part = 0; part < GF_PARTS; part++)
 		for (f = 0; kind->files[part][f] && !rc; f++) {
 			struct records r = {0};
-			char *path = NULL;
+			GF_FREED char *path = NULL;
 
 			rc = read_file(folder, kind->files[part][f], kind, &r, &path, err);
 			rc = rc ?: take(d, (enum gf_part)part, kind, &r, want, path, err);
 			free(r.bytes);
-			free(path);
 		}
 	if (rc)
 		return rc;

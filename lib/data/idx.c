@@ -134,10 +134,9 @@ static int recognise(const char *folder)
 	int file, found = 0;
 
 	for (file = 0; file < 2 * GF_PARTS && !found; file++) {
-		char *path = find_file(folder, (enum gf_part)(file / 2), file % 2);
+		GF_FREED char *path = find_file(folder, (enum gf_part)(file / 2), file % 2);
 
 		found = path != NULL;
-		free(path);
 	}
 	return found;
 }

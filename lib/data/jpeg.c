@@ -162,7 +162,7 @@ static void crop_values(const struct pixels *p, const struct gf_crop *w,
 			const struct gf_picture_want *want, float *values)
 {
 	GF_FREED float *row = gf_xcalloc(p->stride, sizeof(*row));
-	struct axis across, down;
+	GF_RELEASED(axis_release) struct axis across = {0}, down = {0};
 
 	axis_init(&across, w->left, w->width, p->width, want->width);
 	axis_init(&down, w->top, w->height, p->height, want->height);
@@ -170,8 +170,6 @@ static void crop_values(const struct pixels *p, const struct gf_crop *w,
 		mix_rows(p, &down, y, row);
 		mix_columns(row, &across, want, values + y * want->width);
 	}
-	axis_release(&across);
-	axis_release(&down);
 }
 
 /* --- its pixels ------------------------------------------------------------

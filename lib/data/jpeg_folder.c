@@ -59,7 +59,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 /* Adds the names in a folder, without those that are hidden. */
 static int list(const char *path, struct names *n, struct gf_error *err)
 {
-	struct dirent **entries;
+	GF_FREED struct dirent **entries = NULL;
 	int count = scandir(path, &entries, is_visible, by_bytes), i;
 
 	if (count < 0)
@@ -69,7 +69,6 @@ static int list(const char *path, struct names *n, struct gf_error *err)
 		gf_text_add(&n->text, entries[i]->d_name, strlen(entries[i]->d_name) + 1);
 		free(entries[i]);
 	}
-	free(entries);
 	return 0;
 }
 
@@ -182,10 +181,9 @@ static int recognise(const char *path)
 	bool found = false;
 
 	for (size_t part = 0; part < GF_PARTS; part++) {
-		char *folder = gf_xasprintf("%s/%s", path, part_folders[part]);
+		GF_FREED char *folder = gf_xasprintf("%s/%s", path, part_folders[part]);
 
 		found |= is_folder(folder);
-		free(folder);
 	}
 	return found;
 }

@@ -108,17 +108,13 @@ static int recognise_chars(const char *folder)
 static int read_file(const char *folder, const char *name, unsigned char **bytes, size_t *size,
 		     struct gf_error *err)
 {
+	GF_RELEASED(gf_source_close) struct gf_source s = {0};
 	char *path = gf_source_find(folder, name);
-	struct gf_source s = {0};
-	int rc;
 
 	if (!path)
 		return gf_error_set(err, -ENOENT, "%s: want a file %s or .gz, found none", folder,
 				    name);
-	rc = gf_source_open(&s, path, err);
-	rc = rc ?: gf_source_rest(&s, bytes, size, err);
-	gf_source_close(&s);
-	return rc;
+	return gf_source_open(&s, path, err) ?: gf_source_rest(&s, bytes, size, err);
 }
 
 /* Lines are not cut in two, unless the last one is too long for that. */
@@ -141,7 +137,7 @@ static int read_parts(const char *folder, struct gf_text_parts *t, struct gf_err
 {
 	struct names names;
 	const char *train;
-	char *test = NULL;
+	GF_FREED char *test = NULL;
 	int rc;
 
 	list(folder, &names);
@@ -160,7 +156,6 @@ static int read_parts(const char *folder, struct gf_text_parts *t, struct gf_err
 	} else if (!rc && t->size[GF_PART_TRAIN]) {
 		split(t);
 	}
-	free(test);
 	free_names(&names);
 	return rc;
 }
