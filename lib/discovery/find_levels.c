@@ -271,7 +271,7 @@ static struct gf_level pcie_level(const struct gf_topology *t, size_t size)
 /* The GPUs group by group, "0,2,1,3"; NULL where the groups are not alike. */
 static char *order_of(const struct gf_nvlinked *g, size_t n)
 {
-	struct gf_text order = {0};
+	GF_RELEASED(gf_text_release) struct gf_text order = {0};
 	size_t i, k, size, first = 0;
 
 	for (i = 0; i < n; i++) {
@@ -283,10 +283,8 @@ static char *order_of(const struct gf_nvlinked *g, size_t n)
 				size++;
 			}
 		first = i == 0 ? size : first;
-		if (size != first) {
-			gf_text_release(&order);
+		if (size != first)
 			return NULL;
-		}
 	}
 	return gf_text_take(&order);
 }
@@ -345,7 +343,7 @@ static size_t common_groups(const struct gf_topology *t, size_t size, struct gf_
 	*level = (struct gf_level){0};
 	*any = false;
 	for (i = 0; i < t->nhosts; i++) {
-		struct gf_nvlinked *g = of_host(&t->hosts[i], size);
+		GF_FREED struct gf_nvlinked *g = of_host(&t->hosts[i], size);
 		size_t group = size_of(g, size);
 
 		*any |= is_any(g, size);
@@ -354,7 +352,6 @@ static size_t common_groups(const struct gf_topology *t, size_t size, struct gf_
 			*level = level_of(g, size);
 		else if (common > 1)
 			*level = slower(*level, level_of(g, size));
-		free(g);
 	}
 	if (common <= 1) {
 		free(level->link);
@@ -568,7 +565,7 @@ static int parse_levels(char *spec, struct gf_topology *t, struct gf_error *err)
 
 	for (word = strtok_r(spec, " \t\n", &saved); word; word = strtok_r(NULL, " \t\n", &saved)) {
 		struct gf_level level = {0};
-		char *whole = gf_xstrdup(word);
+		GF_FREED char *whole = gf_xstrdup(word);
 		int rc = parse_level(word, &level, err);
 
 		if (rc == 0) {
@@ -579,11 +576,10 @@ static int parse_levels(char *spec, struct gf_topology *t, struct gf_error *err)
 						  "want a name of its own, %s is taken",
 						  level.name);
 		}
-		if (rc < 0)
+		if (rc < 0) {
 			gf_error_prefix(err, "level \"%s\"", whole);
-		free(whole);
-		if (rc < 0)
 			return rc;
+		}
 	}
 	if (t->nlevels == 0)
 		return gf_error_set(err, -EINVAL,
@@ -598,10 +594,9 @@ static int parse_levels(char *spec, struct gf_topology *t, struct gf_error *err)
 int gf_levels_synthetic(const char *spec, struct gf_topology *t, struct gf_error *err)
 {
 	struct gf_topology made = {0};
-	char *copy = gf_xstrdup(spec);
+	GF_FREED char *copy = gf_xstrdup(spec);
 	int rc = parse_levels(copy, &made, err);
 
-	free(copy);
 	if (rc < 0) {
 		gf_levels_free(made.levels, made.nlevels);
 		return rc;

@@ -280,7 +280,7 @@ static int read_below(struct nccl *r, const struct gf_markup *e, const struct pl
 	for (i = 0; i < e->nchildren && rc == 0; i++) {
 		const struct gf_markup *c = e->children[i];
 		struct place below = *at;
-		char *bridges = NULL;
+		GF_FREED char *bridges = NULL;
 
 		if (is(c, "gpu")) {
 			rc = read_gpu(r, c, at);
@@ -303,7 +303,6 @@ static int read_below(struct nccl *r, const struct gf_markup *e, const struct pl
 				gf_imported_leave(r->in->imported, "unknown elements", c->line);
 		}
 		rc = rc ?: read_below(r, c, &below);
-		free(bridges);
 	}
 	return rc;
 }

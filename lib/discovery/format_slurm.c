@@ -305,8 +305,8 @@ static int read_line(struct slurm *r, char *line, size_t number)
 static int read_lines(struct slurm *r)
 {
 	static const char *const marks[] = {"SwitchName=", "BlockName=", NULL};
-	struct gf_log log = {.at = r->in->text, .marks = marks};
-	struct gf_text whole = {0};
+	GF_RELEASED(gf_log_release) struct gf_log log = {.at = r->in->text, .marks = marks};
+	GF_RELEASED(gf_text_release) struct gf_text whole = {0};
 	size_t first = 1, n;
 	char *line;
 	int rc = 0;
@@ -322,8 +322,6 @@ static int read_lines(struct slurm *r)
 		whole.length = 0;
 		first = log.line + 1;
 	}
-	gf_log_release(&log);
-	gf_text_release(&whole);
 	if (rc == 0 && r->nnodes == 0)
 		rc = gf_error_set(r->err, -EINVAL,
 				  "%s: want a SwitchName or BlockName with nodes, got none",

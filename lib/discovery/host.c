@@ -142,7 +142,7 @@ static int check_sysfs(const char *sysfs, struct gf_error *err)
 int gf_discover_host(const struct gf_discover_config *config, struct gf_host *host,
 		     struct gf_error *err)
 {
-	struct gf_pci_tree tree = {0};
+	GF_RELEASED(gf_pci_tree_release) struct gf_pci_tree tree = {0};
 	struct gf_discover_config own = *config;
 	struct gf_host h = {0};
 	struct utsname names;
@@ -153,7 +153,6 @@ int gf_discover_host(const struct gf_discover_config *config, struct gf_host *ho
 	own.tree = &tree;
 	for (size_t i = 0; gf_probers[i] && rc == 0; i++)
 		rc = gf_probers[i](&own, &h, err);
-	gf_pci_tree_release(&tree);
 	if (rc < 0) {
 		gf_discover_host_release(&h);
 		return rc;

@@ -65,10 +65,9 @@ static int expand_brackets(struct gf_hostlist *l, const char *prefix, const char
 	while (rc == 0) {
 		rc = read_range(&text, &low, &high, &width, err);
 		for (i = low; rc == 0 && i <= high; i++) {
-			char *more = gf_xasprintf("%s%0*llu", prefix, width, i);
+			GF_FREED char *more = gf_xasprintf("%s%0*llu", prefix, width, i);
 
 			rc = expand(l, more, close + 1, brackets + 1, err);
-			free(more);
 		}
 		if (rc == 0 && text == close)
 			break;
@@ -102,14 +101,13 @@ int gf_hostlist_add(struct gf_hostlist *l, const char *text, struct gf_error *er
 
 	while (rc == 0) {
 		size_t n = 0;
-		char *name;
+		GF_FREED char *name = NULL;
 		int inside = 0;
 
 		for (; text[n] && (inside || text[n] != ','); n++)
 			inside = text[n] == '[' ? 1 : text[n] == ']' ? 0 : inside;
 		name = gf_xasprintf("%.*s", (int)n, text);
 		rc = expand(l, "", name, 0, err);
-		free(name);
 		if (!text[n])
 			break;
 		text += n + 1;

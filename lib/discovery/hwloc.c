@@ -387,7 +387,7 @@ static void add_links(const struct gf_markup *root, struct gf_host *host)
 		for (size_t i = 0; i < root->nchildren; i++) {
 			const struct gf_markup *c = root->children[i];
 			const char *name = gf_markup_get(c, "name");
-			struct gf_text indexes, values;
+			GF_RELEASED(gf_text_release) struct gf_text indexes = {0}, values = {0};
 
 			if (strncmp(c->name, "distances2", 10) != 0 || !name ||
 			    strcmp(name, kinds[k].name) != 0)
@@ -395,8 +395,6 @@ static void add_links(const struct gf_markup *root, struct gf_host *host)
 			indexes = text_of(c, "indexes");
 			values = text_of(c, "u64values");
 			add_matrix(root, indexes.data, values.data, kinds[k].direct, host);
-			gf_text_release(&indexes);
-			gf_text_release(&values);
 			break;
 		}
 }

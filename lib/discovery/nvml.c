@@ -259,17 +259,16 @@ static bool follow(const struct look *l, struct gpu *g, unsigned int link)
 	struct gf_nvml_pci pci = {0};
 	size_t peer = l->ngpus;
 	bool at_switch;
-	char *text;
 
 	if (n->link_remote_type && n->link_remote_type(g->handle, link, &type))
 		type = GF_NVML_REMOTE_UNKNOWN;
 	/* a virtual machine shows the type and no address */
 	at_switch = type == GF_NVML_REMOTE_SWITCH;
 	if (!at_switch && n->link_remote && n->link_remote(g->handle, link, &pci) == 0) {
-		text = pci_text(&pci);
+		GF_FREED char *text = pci_text(&pci);
+
 		peer = index_of(l, text);
 		at_switch = peer == l->ngpus && is_switch(l, text);
-		free(text);
 	}
 	if (peer < l->ngpus)
 		g->direct[peer]++;

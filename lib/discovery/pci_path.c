@@ -47,7 +47,7 @@ void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths)
 void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
 {
 	const size_t pairs = host->ndevices * host->nnics;
-	enum gf_path *paths;
+	GF_FREED enum gf_path *paths = NULL;
 
 	if (pairs > PAIRS_MAX)
 		return;
@@ -62,7 +62,6 @@ void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
 					    (struct gf_pci_end){n->pci, n->numa}, host->numa_nodes);
 		}
 	gf_near_by_paths(host, paths);
-	free(paths);
 }
 
 int gf_discover_near(const struct gf_discover_config *config, struct gf_host *host,

@@ -307,14 +307,13 @@ static size_t add_kind(const char *sysfs, char **names, size_t count, enum kind 
 	size_t i, added = 0;
 
 	for (i = 0; i < count; i++) {
-		char *folder = gf_xasprintf("%s/class/net/%s", sysfs, names[i]);
+		GF_FREED char *folder = gf_xasprintf("%s/class/net/%s", sysfs, names[i]);
 		int type;
 
 		if (is_wanted(folder, wanted, &type)) {
 			add_interface(host, folder, names[i], wanted, type);
 			added++;
 		}
-		free(folder);
 	}
 	return added;
 }
@@ -372,7 +371,7 @@ static void add_port(const char *sysfs, const char *device, struct gf_host *host
 		0;
 	count = list_names(&ports, gf_xasprintf("%s/class/infiniband/%s/ports", sysfs, device));
 	for (i = 0; i < count; i++) {
-		char *folder =
+		GF_FREED char *folder =
 			gf_xasprintf("%s/class/infiniband/%s/ports/%s", sysfs, device, ports[i]);
 		struct gf_nic *n =
 			describe_port(host, gf_xasprintf("%s:%s", device, ports[i]), folder);
@@ -380,7 +379,6 @@ static void add_port(const char *sysfs, const char *device, struct gf_host *host
 		n->numa = numa;
 		if (found)
 			n->pci = gf_xstrdup(pci);
-		free(folder);
 	}
 	free_names(ports, count);
 }

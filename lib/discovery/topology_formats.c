@@ -56,14 +56,13 @@ static const struct gf_topology_format *named(const char *spec, const char **pat
 {
 	const char *colon = strchr(spec, ':');
 	const struct gf_topology_format *format = NULL;
-	char *name;
+	GF_FREED char *name = NULL;
 
 	*path = spec;
 	if (!colon)
 		return NULL;
 	name = gf_xasprintf("%.*s", (int)(colon - spec), spec);
 	format = gf_named_find(gf_topology_formats, 0, name);
-	free(name);
 	if (format)
 		*path = colon + 1;
 	return format;
@@ -146,7 +145,7 @@ int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology 
 	};
 	const struct gf_topology_format *format = named(spec, &in.path);
 	struct gf_topology t = {0};
-	char *text = NULL, *names;
+	GF_FREED char *text = NULL, *names = NULL;
 	const char *measured;
 	int rc = gf_gunzip_read(in.path, &text, &in.size, err);
 
@@ -169,7 +168,6 @@ int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology 
 	if (rc == 0 && !format) {
 		names = names_of_all();
 		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s", in.path, names);
-		free(names);
 	}
 	if (rc == 0 && ranks_per_host && !format->bare_hosts)
 		rc = gf_error_set(err, -EINVAL,
@@ -181,7 +179,6 @@ int gf_topology_import(const char *spec, int ranks_per_host, struct gf_topology 
 		rc = format->read(&in, &t, remarks, err);
 	}
 	rc = rc ?: finish(in.path, &t, err);
-	free(text);
 	if (rc == 0) {
 		say_found(&t, imported);
 		if (format != &gf_format_own)

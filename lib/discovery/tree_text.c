@@ -262,14 +262,13 @@ static void draw_hosts(const struct drawing *d, size_t first, size_t end, const 
 
 	for (; first < end; first += n) {
 		bool last;
-		char *below;
+		GF_FREED char *below = NULL;
 
 		n = run_at(d->t, first, end);
 		last = first + n == end;
 		below = gf_xasprintf("%s%s", lead, last ? d->s->blank : d->s->pass);
 		gf_text_addf(d->out, "%s%s", lead, last ? d->s->last : d->s->branch);
 		draw_run(d, first, n, below);
-		free(below);
 	}
 }
 
@@ -341,7 +340,6 @@ static void plot_hosts(const struct gf_topology *t, struct gf_plot *plot)
 
 void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot)
 {
-	struct gf_text name = {0};
 	size_t unit = 1, i;
 
 	for (i = 0; i < t->nlevels; i++)
@@ -350,6 +348,7 @@ void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot)
 	gf_plot_text(plot, "title", "topology %s (%s)", t->name, t->source);
 	gf_text_addf(&plot->csv, "kind,size,ranks,name,text\nlevel,1,%zu,,\n", unit);
 	for (i = t->nlevels; i-- > 0;) {
+		GF_RELEASED(gf_text_release) struct gf_text name = {0};
 		const struct gf_level *l = &t->levels[i];
 
 		unit /= l->size;
@@ -361,7 +360,6 @@ void gf_tree_plot(const struct gf_topology *t, struct gf_plot *plot)
 			gf_text_addf(&plot->csv, " (%s)", gf_origin_names[l->bandwidth_origin]);
 		gf_text_addf(&plot->csv, "; %s (%s)\n", gf_human_time(l->latency_s).text,
 			     gf_origin_names[l->latency_origin]);
-		gf_text_release(&name);
 	}
 	plot_hosts(t, plot);
 }
