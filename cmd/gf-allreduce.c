@@ -288,7 +288,7 @@ static int report(const struct session *s, const struct gf_contest_report *r, st
 {
 	const struct arguments *a = s->a;
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_TEXT);
-	struct gf_text out = {0};
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
 	int rc = a->best ? gf_contest_report_write_rule(r, a->best, err) : 0;
 
 	gf_contest_report_print(r,
@@ -302,7 +302,6 @@ static int report(const struct session *s, const struct gf_contest_report *r, st
 	if (!rc && gf_contest_report_judge(r, a->min_bw, NULL) == 0)
 		gf_contest_report_answer(r, &out);
 	gf_cli_warn_lines(&a->cli, out.data);
-	gf_text_release(&out);
 	return rc;
 }
 

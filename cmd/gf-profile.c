@@ -412,10 +412,9 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm, struct gf_
 		rc = gf_import_estimate(&in, documents.model, &a->rates, passes_of(&documents),
 					&profile, &remarks, err);
 	if (rc == 0 && imported.kind) {
-		char *line = gf_imported_line(&imported, in.file);
+		GF_FREED char *line = gf_imported_line(&imported, in.file);
 
 		gf_cli_note(&a->cli, 0, "%s", line);
-		free(line);
 	}
 	rc = rc ?: emit(a, &documents, &profile, &remarks, err);
 	return gf_comm_agree(comm, rc, err);

@@ -142,7 +142,6 @@ static int report(const struct arguments *a, struct gf_error *err)
 	GF_RELEASED(gf_profile_release) struct gf_profile own = {0};
 	GF_RELEASED(gf_text_release) struct gf_text notes = {0}, out = {0};
 	GF_RELEASED(gf_import_job_release) struct gf_import_job job = {0};
-	char *line;
 	int rc = read_documents(a, &d, err);
 
 	rc = rc ?: gf_import_job_read(&job, a->cli.files, a->cli.nfiles, gf_report_plan(&d), err);
@@ -152,9 +151,9 @@ static int report(const struct arguments *a, struct gf_error *err)
 	if (rc == 0 && a->profile)
 		rc = write_profile(a, &own, err);
 	if (rc == 0) {
-		line = gf_imported_line(&job.imported, a->cli.files[0]);
+		GF_FREED char *line = gf_imported_line(&job.imported, a->cli.files[0]);
+
 		gf_cli_note(&a->cli, 0, "%s", line);
-		free(line);
 		gf_cli_warn_lines(&a->cli, notes.data);
 	}
 	if (rc == 0 && !alone(a))

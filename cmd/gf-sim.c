@@ -222,8 +222,8 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 	const struct gf_row *first = rows;
 	struct gf_plot picture = {0};
 	const enum gf_cli_form form = gf_cli_form(&a->cli, GF_FORM_JSON);
-	struct gf_text out = {0};
-	char *trace;
+	GF_RELEASED(gf_text_release) struct gf_text out = {0};
+	GF_FREED char *trace = NULL;
 	bool table;
 	int rc = 0;
 
@@ -232,7 +232,6 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 	trace = a->trace ? gf_outcome_trace_text(first->plan, &first->outcome, r) : NULL;
 	if (trace)
 		rc = gf_file_write(a->trace, trace, strlen(trace), err);
-	free(trace);
 	if (rc == 0 && a->plot) {
 		if (r)
 			gf_steps_plot(first->plan, w, r, &picture);
@@ -254,7 +253,6 @@ static int report(const struct arguments *a, const struct gf_row *rows, size_t n
 	gf_rows_answer(rows, n, &out);
 	if (rc == 0)
 		gf_cli_warn_lines(&a->cli, out.data);
-	gf_text_release(&out);
 	return rc;
 }
 

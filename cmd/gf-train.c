@@ -185,11 +185,10 @@ static int tell_row(void *ctx, const struct gf_train_row *row, struct gf_error *
 	if (strcmp(row->part, "train") == 0)
 		s->epoch = *row;
 	if (strcmp(row->part, "test") == 0 && s->epoch.part && s->epoch.step == row->step) {
-		char *line = gf_report_epoch(&s->epoch, row, s->config.training.epochs);
+		GF_FREED char *line = gf_report_epoch(&s->epoch, row, s->config.training.epochs);
 
 		gf_progress_end(&s->progress);
 		gf_cli_note(&s->a->cli, 0, "%s", line);
-		free(line);
 		gf_progress_start(&s->progress, &s->a->cli, "training");
 	}
 	if (!s->log.stream)
@@ -213,10 +212,9 @@ static void tell_progress(void *ctx, size_t step, size_t steps)
 static void tell_begin(void *ctx)
 {
 	struct session *s = ctx;
-	char *lines = gf_report_start(&s->config, s->o->replay);
+	GF_FREED char *lines = gf_report_start(&s->config, s->o->replay);
 
 	gf_cli_warn_lines(&s->a->cli, lines);
-	free(lines);
 	gf_progress_start(&s->progress, &s->a->cli, "training");
 }
 
