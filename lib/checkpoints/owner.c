@@ -127,13 +127,12 @@ static char *name_of(const struct record *r)
 static void read_record(int fd, const char *path, struct record *r)
 {
 	char text[MAX_BYTES];
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	ssize_t n = pread(fd, text, sizeof(text), 0);
 
 	memset(r, 0, sizeof(*r));
 	if (n > 0 && !gf_json_parse(text, (size_t)n, path, &root, NULL))
 		gf_document_read(root, path, &format, r, NULL);
-	gf_json_free(root);
 }
 
 /* --- the file ------------------------------------------------------------- */

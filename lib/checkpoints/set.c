@@ -510,8 +510,8 @@ static int check_seal(const char *path, const char *text, size_t size, struct gf
 int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m, struct gf_error *err)
 {
 	struct gf_manifest got = {0};
-	struct gf_json *root = NULL;
-	char *text = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
+	GF_FREED char *text = NULL;
 	size_t size;
 	int rc = gf_file_read_regular(path, &text, &size, err);
 
@@ -524,8 +524,6 @@ int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m, struc
 				  step, got.step);
 		gf_record_release(&record, &got);
 	}
-	gf_json_free(root);
-	free(text);
 	if (!rc)
 		*m = got;
 	return rc;

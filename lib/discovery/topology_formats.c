@@ -19,13 +19,11 @@ static int is_own(const char *text)
 static int read_own(const struct gf_topology_file *in, struct gf_topology *t,
 		    struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	int rc = gf_json_parse(in->text, in->size, in->path, &root, err);
 
 	(void)remarks;
-	rc = rc ?: gf_topology_read(root, in->path, t, err);
-	gf_json_free(root);
-	return rc;
+	return rc ?: gf_topology_read(root, in->path, t, err);
 }
 
 /* MANUAL

@@ -51,14 +51,11 @@ int gf_document_check(const struct gf_document_format *format, const void *item,
 	/* no file: "the plan", which is not the command's name over again */
 	GF_FREED char *file = gf_xasprintf("the %s", strchr(format->name, '-') + 1);
 	GF_FREED void *copy = gf_xcalloc(1, format->record->bytes);
-	struct gf_json *root;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	int rc = gf_json_parse(text, strlen(text), file, &root, err);
 
-	if (!rc) {
-		rc = gf_document_read(root, file, format, copy, err);
-		if (!rc)
-			gf_record_release(format->record, copy);
-		gf_json_free(root);
-	}
+	rc = rc ?: gf_document_read(root, file, format, copy, err);
+	if (!rc)
+		gf_record_release(format->record, copy);
 	return rc;
 }

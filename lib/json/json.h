@@ -57,6 +57,10 @@ int gf_json_parse_next(const char *text, size_t size, const char *file, size_t *
 int gf_json_parse_loose(const char *text, size_t size, const char *file, struct gf_json **root,
 			struct gf_error *err);
 void gf_json_free(struct gf_json *root);
+static inline void gf_json_free_at(struct gf_json **root)
+{
+	gf_json_free(*root);
+}
 
 /* The cursor on the root; refuses a root that is no object. Close it with gf_json_end (or
  * gf_json_leave after an error), as every object cursor. */
