@@ -28,13 +28,6 @@ static void add_real(double low, double high, struct gf_text *out)
 	gf_text_addf(out, "{\"type\": \"number\", \"minimum\": %s, \"maximum\": %s}", least, most);
 }
 
-static void add_choice(const char *const *names, struct gf_text *out)
-{
-	for (size_t i = 0; names[i]; i++)
-		gf_text_addf(out, "%s\"%s\"", i ? ", " : "{\"enum\": [", names[i]);
-	gf_text_addf(out, "]}");
-}
-
 /* A number of steps, or what share of another length. */
 static void add_steps(const struct gf_field *f, struct gf_text *out)
 {
@@ -74,7 +67,9 @@ static void add_value(const struct gf_field *f, struct gf_text *out)
 			gf_text_addf(out, "]}");
 		break;
 	case GF_FIELD_CHOICE:
-		add_choice(f->names, out);
+		for (size_t i = 0; f->names[i]; i++)
+			gf_text_addf(out, "%s\"%s\"", i ? ", " : "{\"enum\": [", f->names[i]);
+		gf_text_addf(out, "]}");
 		break;
 	case GF_FIELD_RAW:
 		gf_text_addf(out, "{\"type\": \"object\"}");
