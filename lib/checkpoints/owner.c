@@ -137,13 +137,6 @@ static void read_record(int fd, const char *path, struct record *r)
 
 /* --- the file ------------------------------------------------------------- */
 
-static int lock_file(const struct gf_checkpoint_owner *o, int fd)
-{
-	if (o->claim.unlocked)
-		return -ENOLCK;
-	return flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
-}
-
 /* Opens and locks; 0 and *fd, *locked as it is; -EBUSY: another process has locked it. Between
  * opening and locking, an owner may have removed it. */
 static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked, struct gf_error *err)
@@ -159,7 +152,7 @@ static int open_lock(struct gf_checkpoint_owner *o, int *fd, bool *locked, struc
 		*fd = open(o->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 		if (*fd < 0)
 			return gf_error_errno(err, -errno, "%s", o->dir);
-		rc = lock_file(o, *fd);
+		rc = o->claim.unlocked ? -ENOLCK : flock(*fd, LOCK_EX | LOCK_NB) ? -errno : 0;
 		*locked = rc == 0;
 		if (rc == -EWOULDBLOCK)
 			return -EBUSY;
