@@ -37,18 +37,13 @@ static bool has_torchrun(void)
 	       getenv("WORLD_SIZE");
 }
 
-/* torchrun's ranks inherit what Slurm, or a launcher of MPI, gave torchrun. */
-static bool torchrun_is_inner(const struct gf_launcher *l)
-{
-	return has_torchrun() && (!l || l->step_size || getenv("TORCHELASTIC_RUN_ID"));
-}
-
 void gf_cli_start_hint(struct gf_cli *cli)
 {
 	const struct gf_launcher *l = gf_launcher_named(getenv);
 	int n;
 
-	if (!l || torchrun_is_inner(l))
+	/* torchrun's ranks inherit what Slurm, or a launcher of MPI, gave torchrun */
+	if (!l || (has_torchrun() && (l->step_size || getenv("TORCHELASTIC_RUN_ID"))))
 		return;
 	cli->launched = true;
 	n = started(l, &cli->started_says);

@@ -165,11 +165,6 @@ static void print_row(const struct gf_table *t, const struct layout *l, size_t r
 
 /* --- forms for programs and papers ----------------------------------------- */
 
-static bool is_form(size_t window)
-{
-	return window >= GF_TABLE_TSV;
-}
-
 /* The number and the unit that a cell begins with; *rest is what follows. */
 static bool measured(const char *cell, double *value, struct gf_human_unit *unit, const char **rest)
 {
@@ -314,7 +309,7 @@ void gf_table_print_in(const struct gf_table *t, size_t window, struct gf_text *
 	struct layout l;
 
 	assert(!t->nrows || t->rows[t->nrows - 1][t->ncols - 1]);
-	if (is_form(window)) {
+	if (window >= GF_TABLE_TSV) {
 		print_form(t, window, out);
 		return;
 	}
