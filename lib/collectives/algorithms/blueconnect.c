@@ -204,15 +204,6 @@ static struct gf_group group_of(const struct gf_coll_args *args, int stage, int 
 	return (struct gf_group){rank - me * stride, stride, p, me};
 }
 
-/* The range that the stage leaves its rank with. */
-static struct gf_range part_of(const struct gf_coll_args *args, int stage, const struct gf_group *g,
-			       struct gf_range range)
-{
-	if (halves(args, stage))
-		return gf_halving_part(g, range, gf_log2_up(g->size));
-	return gf_range_part(range, g->size, g->me);
-}
-
 /* The range that a rank holds when `stage` begins. */
 static struct gf_range held_at(const struct gf_coll_args *args, int stage, int rank)
 {
@@ -221,7 +212,8 @@ static struct gf_range held_at(const struct gf_coll_args *args, int stage, int r
 	for (int i = 0; i < stage; i++) {
 		struct gf_group g = group_of(args, i, rank);
 
-		range = part_of(args, i, &g, range);
+		range = halves(args, i) ? gf_halving_part(&g, range, gf_log2_up(g.size))
+					: gf_range_part(range, g.size, g.me);
 	}
 	return range;
 }
