@@ -74,15 +74,6 @@ static void release_step(struct gf_csc_step *s)
 	free(s->scratch);
 }
 
-/* A gradient that waits decays as it would in the optimiser's velocity. Without one it is not
- * forgotten. */
-static float decay_of(const struct gf_csc_params *p, double momentum)
-{
-	if (!isnan(p->decay))
-		return (float)p->decay;
-	return momentum > 0 ? (float)momentum : 1;
-}
-
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_error *err)
 {
 	const struct gf_csc_params *p = env->plan->selection.params;
@@ -92,7 +83,10 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env, struct gf_err
 		.layout = layout,
 		.params = p,
 		.chunk_elems = p->chunk_elems,
-		.decay = decay_of(p, env->momentum),
+		/* what waits decays as in the optimiser's velocity, and without one does not */
+		.decay = !isnan(p->decay)    ? (float)p->decay
+			 : env->momentum > 0 ? (float)env->momentum
+					     : 1,
 		.ranks = env->plan->ranks,
 		.means = env->scaled,
 		.depth = env->depth,
