@@ -89,11 +89,6 @@ const struct gf_record gf_message_record = {
 };
 #undef AT
 
-void gf_messages_free(struct gf_message *messages, size_t n)
-{
-	gf_list_free(&gf_message_record, messages, n);
-}
-
 /* --- rule ---------------------------------------------------------------- */
 
 #define AT(member) offsetof(struct gf_rule_algorithm, member)

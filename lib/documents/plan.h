@@ -46,8 +46,6 @@ struct gf_message {
 	char *extra;
 };
 
-void gf_messages_free(struct gf_message *messages, size_t n);
-
 struct gf_predicted_message {
 	double ready_s, start_s, end_s; /* from the start of forward */
 	double error;                   /* of its mean gradients, as the prediction's */

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "cli/human.h"
+#include "documents/plan_parts.h"
 #include "planner/make.h"
 #include "planner/menu.h"
 #include "simulator/period_time.h"
@@ -67,7 +68,7 @@ static void cut(struct gf_period *p, const struct gf_model_profile *m, const str
 	const double limit = least_limit(m, p->fragments);
 	size_t first = 0, i, k;
 
-	gf_messages_free(p->messages, p->nmessages);
+	gf_list_free(&gf_message_record, p->messages, p->nmessages);
 	p->messages = gf_xcalloc(p->fragments, sizeof(*p->messages));
 	p->nmessages = p->fragments;
 	for (i = 0; i < p->fragments; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Training with shards is training without: the same losses and the same checkpoints, by one rank
  * or several, from one method to another. */
+#include "documents/plan_parts.h"
 #include "folder.h"
 #include "train_run.h"
 
@@ -68,7 +69,7 @@ static void cut_at_layers(struct gf_plan *plan)
 		}
 		made[count - 1].last = i;
 	}
-	gf_messages_free(plan->messages, plan->nmessages);
+	gf_list_free(&gf_message_record, plan->messages, plan->nmessages);
 	plan->messages = made;
 	plan->nmessages = count;
 	gf_plan_set_types(plan);
