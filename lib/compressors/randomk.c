@@ -18,8 +18,6 @@
  * (0, 2, 5, 1, 1, 1) send (-4, 3) and (2, 1), get (-2, 4), and keep
  * e = (1, 0, 2, 0, 0, 1) and (0, 0, 5, 1, 0, 1).
  *
- *
- *
  * A gradient that is not finite might not be drawn. Its rank then sends NaN as the message's first
  * value, so that all ranks learn of it in this step.
  */
