@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/command.h"
 #include "planner/plan_sweep.h"
 #include "simulator/uncertainty.h"

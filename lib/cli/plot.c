@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/registry.h"
