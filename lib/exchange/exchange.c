@@ -124,7 +124,7 @@ static float *room(struct gf_exchange *x, size_t age)
 static int find_bad(struct gf_exchange *x, struct gf_error *err)
 {
 	const struct gf_exchange_flags *f = x->env.place.nccl ? &x->flags : NULL;
-	uint32_t *flags;
+	GF_FREED uint32_t *flags = NULL;
 	size_t age;
 	int rc;
 
@@ -137,7 +137,6 @@ static int find_bad(struct gf_exchange *x, struct gf_error *err)
 	rc = flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_HOST, err);
 	for (age = 0; age < x->nflight; age++)
 		x->flight_bad[age] = flags[(x->ledger.taken + age) % f->count] != 0;
-	free(flags);
 	return rc;
 }
 
@@ -163,18 +162,15 @@ static int flight_keep(struct gf_exchange *x, struct gf_error *err)
 
 static int send_flags(struct gf_exchange *x, struct gf_error *err)
 {
-	uint32_t *flags;
+	GF_FREED uint32_t *flags = NULL;
 	size_t age;
-	int rc;
 
 	if (!x->env.place.nccl)
 		return 0;
 	flags = gf_xcalloc(x->flags.count, sizeof(*flags));
 	for (age = 0; age < x->nflight; age++)
 		flags[age] = x->flight_bad[age] != 0;
-	rc = flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_DEVICE, err);
-	free(flags);
-	return rc;
+	return flags_copy(&x->flags, x->env.place.stream, flags, GF_GPU_TO_DEVICE, err);
 }
 
 int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight, struct gf_error *err)
@@ -247,7 +243,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	const struct gf_place *at = &k->place;
 	const struct gf_model_profile *model = k->plan->model;
 	size_t n = model->ntensors, i;
-	size_t *counts = gf_xcalloc(n, sizeof(*counts));
+	GF_FREED size_t *counts = gf_xcalloc(n, sizeof(*counts));
 	int rc = 0;
 
 	if (gf_shard_is_used(&k->plan->shard) && !k->shards)
@@ -275,7 +271,6 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 		else
 			gf_error_prefix(err, "gradients");
 	}
-	free(counts);
 	return rc;
 }
 
