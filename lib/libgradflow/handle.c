@@ -227,12 +227,12 @@ static char *list_messages(const struct gradflow_exchange_options *o)
 static int same_options(struct gf_comm *comm, const struct gradflow_exchange_options *o,
 			struct gf_error *err)
 {
-	char *numbers =
+	GF_FREED char *numbers =
 		gf_xasprintf("epoch_steps %zu, timeout_s %g, momentum %g, on_device %d, flat %d, "
 			     "halves %d",
 			     o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0,
 			     o->flat != 0, o->halves != 0);
-	char *messages = list_messages(o);
+	GF_FREED char *messages = list_messages(o);
 	const struct {
 		const char *what, *text; /* NULL: none */
 	} said[] = {
@@ -247,22 +247,17 @@ static int same_options(struct gf_comm *comm, const struct gradflow_exchange_opt
 	for (i = 0; i < GF_ARRAY_LENGTH(said) && !rc; i++)
 		rc = gf_comm_same_text(comm, said[i].what, said[i].text ? said[i].text : "none",
 				       err);
-	free(numbers);
-	free(messages);
 	return rc;
 }
 
 static int same_dtypes(struct gradflow_exchange *x, struct gf_error *err)
 {
-	char *text = gf_xcalloc(x->ntensors + 1, 1);
+	GF_FREED char *text = gf_xcalloc(x->ntensors + 1, 1);
 	size_t i;
-	int rc;
 
 	for (i = 0; i < x->ntensors; i++)
 		text[i] = (char)('0' + x->dtypes[i]);
-	rc = gf_comm_same_text(x->comm, "dtypes", text, err);
-	free(text);
-	return rc;
+	return gf_comm_same_text(x->comm, "dtypes", text, err);
 }
 
 static int show_hosts(struct gradflow_exchange *x, struct gf_error *err)

@@ -25,14 +25,13 @@
 
 int gf_embed_plan_text(struct gf_plan *plan, const char *text, struct gf_error *err)
 {
-	struct gf_documents d = {0};
+	GF_RELEASED(gf_documents_release) struct gf_documents d = {0};
 	int rc = gf_documents_add_text(&d, text, strlen(text), "plan_text", err);
 
 	if (!rc && !d.plan)
 		rc = gf_error_set(err, -EINVAL, "plan_text: want a gf-plan document, found none");
 	if (!rc)
 		gf_plan_copy(plan, d.plan);
-	gf_documents_release(&d);
 	return rc;
 }
 
@@ -76,7 +75,7 @@ API int gradflow_exchange_check(const char *plan_text, int on_device)
 static void put_wants(const struct gf_plan *plan, double momentum, bool nesterov,
 		      struct gf_text *out)
 {
-	struct gf_text why = {0};
+	GF_RELEASED(gf_text_release) struct gf_text why = {0};
 	struct gf_wants w =
 		gf_plan_wants(plan, nesterov, fmin(fmax(momentum, 0), MOST_MOMENTUM), &why);
 
@@ -89,7 +88,6 @@ static void put_wants(const struct gf_plan *plan, double momentum, bool nesterov
 			     w.clipped);
 	if (out->length)
 		gf_text_addf(out, "because %s", why.data);
-	gf_text_release(&why);
 }
 
 API const char *gradflow_exchange_wants(const char *plan_text, double momentum, int nesterov)
@@ -244,16 +242,13 @@ static void place(struct gradflow_exchange *x, const struct gradflow_tensor *ten
 static int same_tensors(struct gradflow_exchange *x, const struct gf_model_profile *m,
 			struct gf_error *err)
 {
-	struct gf_text text = {0};
+	GF_RELEASED(gf_text_release) struct gf_text text = {0};
 	size_t i;
-	int rc;
 
 	for (i = 0; i < m->ntensors; i++)
 		gf_text_addf(&text, "%s%s %zu", i ? ", " : "", m->tensors[i].name,
 			     m->tensors[i].count_elems);
-	rc = gf_comm_same_text(x->comm, "tensors", text.data, err);
-	gf_text_release(&text);
-	return rc;
+	return gf_comm_same_text(x->comm, "tensors", text.data, err);
 }
 
 /* --- both ----------------------------------------------------------------- */

@@ -230,7 +230,7 @@ static int save(struct gradflow_exchange *x, const char *folder, struct gf_error
 static int take_ways(struct gradflow_exchange *x, const char *folder, const char *ways,
 		     struct gf_error *err)
 {
-	char *now = gf_xstrdup(x->ways);
+	GF_FREED char *now = gf_xstrdup(x->ways);
 	struct gf_error why = {""};
 	int taken, rc = 0;
 
@@ -249,7 +249,6 @@ static int take_ways(struct gradflow_exchange *x, const char *folder, const char
 			x->why = *err;
 		}
 	}
-	free(now);
 	return taken ? taken : rc;
 }
 
@@ -257,12 +256,11 @@ static int go_as_before(struct gradflow_exchange *x, const struct gf_folder *fol
 			struct gf_error *err)
 {
 	struct gf_team team = team_of(x);
-	char *ways;
+	GF_FREED char *ways = NULL;
 	int rc = gf_train_stored_ways(&team, folder, &ways, err);
 
 	if (!rc && ways)
 		rc = take_ways(x, folder->dir, ways, err);
-	free(ways);
 	return rc;
 }
 
