@@ -138,14 +138,13 @@ static int prove(struct gf_engine *e, const struct gf_work *w, struct gf_text *o
 {
 	struct subject subject = {e, w};
 	struct gf_recipe r;
-	char *words;
+	GF_FREED char *words = NULL;
 	int rc = gf_comm_agree(e->comm, e->ops->recipe(e, w, &r, err), err);
 
 	if (rc)
 		return rc;
 	words = gf_prove_words(&r.way, &r.args, type_of(&r.element));
 	rc = gf_comm_same_text(e->comm, "schedule", words, err);
-	free(words);
 	if (!rc && e->comm->rank == 0)
 		rc = gf_prove_line(&r.way, &r.args, type_of(&r.element),
 				   e->ops->schedule ? build : NULL, &subject, out, err);

@@ -283,22 +283,16 @@ static int make(struct gf_engine *e, const struct gf_engine_config *config, stru
 static int same_everywhere(const struct gf_engine *e, struct gf_error *err)
 {
 	const struct gf_pool *pool = e->pool;
-	char digest[GF_DIGEST_TEXT], *text;
+	GF_FREED char *gradients = NULL, *plan = gf_plan_write(e->plan);
+	char digest[GF_DIGEST_TEXT];
 	int rc = gf_comm_same_text(e->comm, "version", GF_VERSION, err);
 
-	if (rc)
-		return rc;
 	gf_digest_text(pool->offsets, (pool->ntensors + 1) * sizeof(*pool->offsets), digest);
-	text = gf_xasprintf("%zu tensors of %zu elements in all, %s", pool->ntensors,
-			    pool->count_elems, digest);
-	rc = gf_comm_same_text(e->comm, "gradients", text, err);
-	free(text);
-	if (rc)
-		return rc;
-	text = gf_plan_write(e->plan);
-	gf_digest_text(text, strlen(text), digest);
-	free(text);
-	return gf_comm_same_text(e->comm, "plan", digest, err);
+	gradients = gf_xasprintf("%zu tensors of %zu elements in all, %s", pool->ntensors,
+				 pool->count_elems, digest);
+	rc = rc ?: gf_comm_same_text(e->comm, "gradients", gradients, err);
+	gf_digest_text(plan, strlen(plan), digest);
+	return rc ?: gf_comm_same_text(e->comm, "plan", digest, err);
 }
 
 int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **engine,

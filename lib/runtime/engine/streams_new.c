@@ -264,11 +264,11 @@ int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu, struct gf
 	struct place {
 		int host;
 		char pci[sizeof(gpu->pci)];
-	} own = {.host = comm->host}, *all;
+	} own = {.host = comm->host};
+	GF_FREED struct place *all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
 	int a, b, rc;
 
 	memcpy(own.pci, gpu->pci, sizeof(own.pci));
-	all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
 	rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
 	for (a = 0; a < comm->ranks && !rc; a++)
 		for (b = a + 1; b < comm->ranks && !rc; b++)
@@ -278,7 +278,6 @@ int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu, struct gf
 						  "GPU for each rank, want at most as many ranks "
 						  "on a host as it has GPUs",
 						  a, b, all[a].pci);
-	free(all);
 	return rc;
 }
 

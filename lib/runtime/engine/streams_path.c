@@ -36,14 +36,12 @@ int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w, struct
 static int make_sets(const struct gf_work *w, const struct gf_recipe *r, int rank,
 		     struct gf_lane_program *program, struct gf_error *err)
 {
-	struct gf_schedule s;
+	GF_RELEASED(gf_schedule_release) struct gf_schedule s = {0};
 	int rc = gf_algorithm_schedule(r->way.algorithm, &r->args, rank, &s, err);
 
-	if (rc)
-		return rc;
-	gf_lane_program_of_sets(&s, w->sets, program);
-	gf_schedule_release(&s);
-	return 0;
+	if (!rc)
+		gf_lane_program_of_sets(&s, w->sets, program);
+	return rc;
 }
 
 static int make_program(const struct gf_engine *e, const struct gf_work *w, int rank,

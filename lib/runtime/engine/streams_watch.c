@@ -120,7 +120,7 @@ static void note_standing(struct gf_streams *e, bool under_way)
 static int check_stuck(struct gf_streams *e, bool under_way, double passed_s, struct gf_error *err)
 {
 	const struct gf_streams_step *s = oldest(e);
-	char *peers;
+	GF_FREED char *peers = NULL;
 	int rc;
 
 	if (!under_way || e->stuck_at != e->ends)
@@ -134,7 +134,6 @@ static int check_stuck(struct gf_streams *e, bool under_way, double passed_s, st
 		gf_error_prefix(err, "no end for %g s, with %s", e->base.thread.watch->timeout_s,
 				peers);
 		gf_streams_name(e, e->nseen, s->seen, err);
-		free(peers);
 	}
 	return rc;
 }
