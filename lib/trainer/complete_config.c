@@ -244,7 +244,7 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	const double before = momentum_of(t), peak = gf_train_peak(k);
 	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
 	double rate;
-	struct gf_text why = {0}, out = {0};
+	GF_RELEASED(gf_text_release) struct gf_text why = {0}, out = {0};
 	struct gf_wants wants;
 
 	if (!ops || !(ops->settings & GF_OPTIM_MOMENTUM) || before >= 1)
@@ -275,7 +275,6 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	}
 	if (out.length)
 		gf_text_addf(&out, "because %s", why.data);
-	gf_text_release(&why);
 	k->remark = gf_text_take(&out);
 }
 

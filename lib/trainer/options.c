@@ -219,10 +219,9 @@ static int load_training(const struct gf_train_options *o, struct gf_train_confi
 static int find_named(const char *document, const char *what, const char *name, char **path,
 		      struct gf_error *err)
 {
-	char *folder = gf_xasprintf("%ss", what);
+	GF_FREED char *folder = gf_xasprintf("%ss", what);
 	int rc = gf_cli_shipped(folder, name, path, err);
 
-	free(folder);
 	if (rc)
 		rc = gf_error_set(
 			err, -EINVAL,
@@ -236,7 +235,7 @@ static int find_named(const char *document, const char *what, const char *name, 
 static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
 		     const struct gf_training *t, struct gf_plan *plan, struct gf_error *err)
 {
-	char *path = NULL;
+	GF_FREED char *path = NULL;
 	int rc = 0;
 
 	if (!o->plan && !t->plan) {
@@ -248,7 +247,6 @@ static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
 	else if (comm->rank == 0)
 		rc = find_named("training", "plan", t->plan, &path, err);
 	rc = gf_train_read_plan(comm, rc, path, plan, err);
-	free(path);
 	if (rc == 0 && o->reproducible && !plan->reproducible)
 		rc = gf_error_set(err, -EINVAL,
 				  "--reproducible: want a plan of gf-plan --reproducible, got %s",
@@ -375,7 +373,7 @@ char *gf_train_list(void)
 		"multiplied by a factor at some epochs",
 		"down to 0, as the share that is left to a power",
 	};
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 	struct gf_text out = {0};
 
 	gf_text_addf(&out, "selections (of the plan):\n");
@@ -393,6 +391,5 @@ char *gf_train_list(void)
 	for (size_t i = 0; gf_schedule_names[i]; i++)
 		add_row(&t, gf_schedule_names[i], schedules[i]);
 	gf_table_print_in(&t, 0, &out);
-	gf_table_release(&t);
 	return gf_text_take(&out);
 }

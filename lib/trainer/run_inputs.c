@@ -67,7 +67,7 @@ static const char *kind_of(const char *device)
 
 int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o, struct gf_error *err)
 {
-	char *training = describe_training(o), *text = describe(o);
+	GF_FREED char *training = describe_training(o), *text = describe(o);
 	const struct {
 		const char *what, *text;
 	} said[] = {
@@ -85,8 +85,6 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o, struct
 
 	for (size_t i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
 		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
-	free(training);
-	free(text);
 	return rc;
 }
 

@@ -56,15 +56,13 @@ static double over_steps(const struct gf_timeline *t, enum time which, size_t me
 {
 	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i, n = 0;
 	GF_FREED double *values = gf_xcalloc(count + 1, sizeof(*values));
-	double median;
 
 	/* a step that waited for no message has no times of any */
 	for (i = first; i < count; i++) {
 		values[n] = time_of(gf_timeline_at(t, i), which, message);
 		n += !isnan(values[n]);
 	}
-	median = n ? gf_stat_median(values, n) : 0;
-	return median;
+	return n ? gf_stat_median(values, n) : 0;
 }
 
 void gf_report_make(const struct gf_plan *plan, const struct gf_prediction *prediction,
@@ -138,13 +136,12 @@ static void add_message(struct gf_table *t, const struct gf_plan *plan, const st
 static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 			    const struct gf_report *r)
 {
-	struct gf_table t = {0};
+	GF_RELEASED(gf_table_release) struct gf_table t = {0};
 
 	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\ttimes\tready\tstart\tend\tduration");
 	for (size_t i = 0; i < r->nmessages && i < SHOWN_MESSAGES; i++)
 		add_message(&t, plan, r, i);
 	gf_table_print_in(&t, 0, out);
-	gf_table_release(&t);
 	if (r->nmessages > SHOWN_MESSAGES)
 		gf_text_addf(out, "and %zu messages more\n", r->nmessages - SHOWN_MESSAGES);
 }

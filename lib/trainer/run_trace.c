@@ -54,12 +54,11 @@ static void draw_compute(const struct drawing *d)
 	const struct gf_step_times *s = d->step;
 	const double updated_s = s->end_s - s->outer_s;
 	double from_s = s->forward_s;
-	char *name = gf_xasprintf("step %zu", s->step);
+	GF_FREED char *name = gf_xasprintf("step %zu", s->step);
 
 	if (s->load_s > SHOWN_S)
 		slice(d, "load", "load", s->start_s - s->load_s, s->start_s);
 	slice(d, "step", name, s->start_s, s->end_s);
-	free(name);
 	slice(d, "forward", "forward", s->start_s, s->forward_s);
 	draw_late(d);
 	slice(d, "backward", "backward", s->forward_s, s->backward_s);
@@ -193,10 +192,9 @@ static void draw_names(const struct drawing *d, int pid, const char *process)
 	gf_trace_process(d->trace, pid, process);
 	gf_trace_thread(d->trace, pid, COMPUTE, "compute");
 	for (int lane = 0; lane < d->plan->lanes; lane++) {
-		char *name = gf_xasprintf("lane %d", lane);
+		GF_FREED char *name = gf_xasprintf("lane %d", lane);
 
 		gf_trace_thread(d->trace, pid, 1 + lane, name);
-		free(name);
 	}
 }
 

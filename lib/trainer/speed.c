@@ -114,7 +114,8 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_p
 		     struct gf_error *err)
 {
 	double seconds[MOST], sum_s = 0;
-	float *grads, *others, *running, *kept;
+	GF_FREED float *grads = NULL, *kept = NULL;
+	float *others, *running;
 	size_t count, n = 0; /* timed */
 	bool slow = false, enough = false;
 	int rc = 0, i;
@@ -155,8 +156,6 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems, struct gf_speed_p
 		memcpy(running, kept, count * sizeof(*kept));
 	if (!rc)
 		pass->seconds = gf_stat_median(seconds, n);
-	free(grads);
-	free(kept);
 	return rc;
 }
 

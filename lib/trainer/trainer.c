@@ -102,7 +102,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	const bool sums = k->training.accumulate > 1 && !k->place.gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;
 	void *params;
-	bool *cut;
+	GF_FREED bool *cut = NULL;
 	int rc = gf_augment_parse(k->training.augment, &net.augment, err);
 
 	rc = rc ?: gf_augment_check(&net.augment, k->data, err);
@@ -119,7 +119,6 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	net.params = t->params;
 	net.cut = cut = k->place.graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
 	rc = gf_compute_net(&net, &t->compute, err);
-	free(cut);
 	if (rc)
 		return rc;
 	gf_compute_running(&t->compute, &nrunning);

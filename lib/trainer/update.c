@@ -343,7 +343,7 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 {
 	const struct gf_model_profile *model = u->plan->model;
 	size_t n = model->ntensors, i;
-	struct gf_optim_tensor *tensors;
+	GF_FREED struct gf_optim_tensor *tensors = NULL;
 	int rc;
 
 	memset(&u->optimizer, 0, sizeof(u->optimizer));
@@ -357,7 +357,6 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 			.count_elems = model->tensors[i].count_elems,
 		};
 	rc = gf_optimizer_init(&u->optimizer, config, tensors, n, err);
-	free(tensors);
 	rc = rc ?: check_selection(u, err);
 	u->optimizer.watch = u->watch;
 	if (rc || !place->nccl)

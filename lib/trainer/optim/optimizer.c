@@ -99,7 +99,7 @@ static int allocate(struct gf_optimizer *o, struct gf_error *err)
 int gf_optimizer_init(struct gf_optimizer *o, const struct gf_optim_config *config,
 		      const struct gf_optim_tensor *tensors, size_t ntensors, struct gf_error *err)
 {
-	bool *excluded = gf_xcalloc(ntensors + 1, sizeof(*excluded));
+	GF_FREED bool *excluded = gf_xcalloc(ntensors + 1, sizeof(*excluded));
 	size_t capacity = 0, i;
 	int rc;
 
@@ -113,7 +113,6 @@ int gf_optimizer_init(struct gf_optimizer *o, const struct gf_optim_config *conf
 	for (i = 0; !rc && i < ntensors; i++)
 		add_range(o, tensors[i].count_elems, excluded[i], &capacity);
 	rc = rc ?: allocate(o, err);
-	free(excluded);
 	if (rc)
 		gf_optimizer_release(o);
 	return rc;
