@@ -54,7 +54,7 @@ static size_t elems_of(const struct gf_measure_exchange_config *c)
 static int open_exchange(struct gf_measure_exchange *x, struct gf_error *err)
 {
 	const struct gf_measure_exchange_config *config = &x->config;
-	enum gf_dtype *dtypes = NULL; /* f32 */
+	GF_FREED enum gf_dtype *dtypes = NULL; /* f32 */
 	int rc;
 
 	if (config->callers_memory) {
@@ -70,7 +70,6 @@ static int open_exchange(struct gf_measure_exchange *x, struct gf_error *err)
 				      .dtypes = dtypes,
 			      },
 			      err);
-	free(dtypes);
 	if (rc < 0)
 		return rc;
 	x->engine = gf_exchange_engine(x->exchange);

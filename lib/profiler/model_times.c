@@ -207,7 +207,7 @@ static int open_exchange(struct gf_measure_exchange *x, struct gf_measure_exchan
 			 struct gf_error *err)
 {
 	const struct gf_measure_budget once = {.low = 1, .high = 1};
-	struct gf_measure_samples took = {0};
+	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples took = {0};
 	int rc = gf_measure_exchange_open(x, config, err);
 	double share;
 
@@ -215,7 +215,6 @@ static int open_exchange(struct gf_measure_exchange *x, struct gf_measure_exchan
 		return rc;
 	rc = gf_measure_exchange_measure(x, &once, &took, err);
 	share = rc ? 1 : pause_s / took.values[0];
-	gf_measure_samples_release(&took);
 	if (share >= 1 || config->count_elems <= fewest_elems)
 		return rc;
 	gf_measure_exchange_close(x);
@@ -319,21 +318,19 @@ static void count_from_backward(double *rows, size_t width, size_t repeats)
 
 static double column(const double *rows, size_t width, size_t repeats, size_t index, double *spread)
 {
-	double *values = gf_xcalloc(repeats, sizeof(*values)), median;
+	GF_FREED double *values = gf_xcalloc(repeats, sizeof(*values));
 
 	for (size_t i = 0; i < repeats; i++)
 		values[i] = rows[i * width + index];
-	median = gf_stat_median(values, repeats);
 	if (spread)
 		*spread = gf_stat_spread(values, repeats);
-	free(values);
-	return median;
+	return gf_stat_median(values, repeats);
 }
 
 /* By the medians of the sittings. */
 static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 {
-	double *sums = gf_xcalloc(t->nsittings + 1, sizeof(*sums)), drift;
+	GF_FREED double *sums = gf_xcalloc(t->nsittings + 1, sizeof(*sums));
 
 	for (size_t i = 0; i < t->nsittings; i++) {
 		size_t from = t->first[i];
@@ -344,9 +341,7 @@ static double drift_of(const struct gf_measure_compute_times *t, size_t width)
 			  column(rows, width, to - from, COLUMN_BACKWARD, NULL) +
 			  column(rows, width, to - from, COLUMN_UPDATE, NULL);
 	}
-	drift = t->nsittings > 1 ? gf_stat_next(sums, t->nsittings) : 0;
-	free(sums);
-	return fmin(drift, 1);
+	return t->nsittings > 1 ? fmin(gf_stat_next(sums, t->nsittings), 1) : 0;
 }
 
 /* Of a net, what it has for its layers. */

@@ -227,13 +227,12 @@ static int look_again(struct run *r, const struct gf_allreduce_cost *cost, doubl
 		.lanes = 1,
 		.budget = gf_measure_round(&r->limits.point),
 	};
-	struct gf_measure_samples samples = {0};
+	GF_RELEASED(gf_measure_samples_release) struct gf_measure_samples samples = {0};
 	double time_s = 0;
 	int rc = sit(&subject, &sitting, &samples, err);
 
 	if (rc == 0)
 		time_s = gf_stat_median(samples.values, samples.count) / sitting.messages;
-	gf_measure_samples_release(&samples);
 	*difference = time_s > 0 ? log(time_s / cost->fit.time_s[middle]) : 0;
 	return rc;
 }

@@ -184,13 +184,12 @@ static void collective_table(const struct gf_network *net, enum gf_coll_half col
 	for (i = 0; i < net->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &net->allreduce[i];
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
-		struct gf_text way = {0};
+		GF_RELEASED(gf_text_release) struct gf_text way = {0};
 
 		if (c->collective != collective)
 			continue;
 		gf_stages_text_of(&way, c->algorithm, c->stages, c->nstages);
 		gf_table_cells(&t, "%s\t%s", way.data, gf_allreduce_codec(c));
-		gf_text_release(&way);
 		lines_cells(&t, &lines, &c->contention, &c->fit, s);
 	}
 	finish(&t, window, out);

@@ -224,11 +224,9 @@ enum { MOST_COLUMNS = 16 };
 
 static double median_of(const double *values, size_t count)
 {
-	double *copy = gf_xmemdup(values, count * sizeof(*values)), median;
+	GF_FREED double *copy = gf_xmemdup(values, count * sizeof(*values));
 
-	median = gf_stat_median(copy, count);
-	free(copy);
-	return median;
+	return gf_stat_median(copy, count);
 }
 
 void gf_measure_pairs_judge(const struct gf_measure_pairs *p, struct gf_measure_pairs_verdict *v)
@@ -343,7 +341,7 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 			    const struct gf_measure_pairs_verdict *v, size_t window,
 			    struct gf_text *out)
 {
-	struct gf_table table = {0};
+	GF_RELEASED(gf_table_release) struct gf_table table = {0};
 	GF_FREED double *latency = gf_xcalloc(p->count * p->count, sizeof(*latency));
 	size_t links = 0, i;
 
@@ -352,7 +350,6 @@ void gf_measure_pairs_table(const struct gf_measure_pairs *p,
 	else
 		summary(p, v, &table);
 	gf_table_print_in(&table, window, out);
-	gf_table_release(&table);
 	for (i = 0; i < p->count * p->count; i++)
 		if (i / p->count != i % p->count)
 			latency[links++] = p->latency_s[i];
@@ -390,8 +387,9 @@ static void write_rows(const struct gf_measure_pairs *p, const struct gf_measure
 int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool json, size_t window,
 			    struct gf_text *out, struct gf_error *err)
 {
-	struct gf_measure_pairs_verdict verdict;
-	struct gf_measure_pairs pairs;
+	GF_RELEASED(gf_measure_pairs_release) struct gf_measure_pairs pairs = {0};
+	GF_RELEASED(gf_measure_pairs_verdict_release)
+	struct gf_measure_pairs_verdict verdict = {0};
 	int rc = gf_measure_pairs(config, &pairs, err);
 
 	if (rc < 0)
@@ -401,7 +399,5 @@ int gf_measure_pairs_report(const struct gf_measure_pairs_config *config, bool j
 		write_rows(&pairs, &verdict, out);
 	else
 		gf_measure_pairs_table(&pairs, &verdict, window, out);
-	gf_measure_pairs_verdict_release(&verdict);
-	gf_measure_pairs_release(&pairs);
 	return 0;
 }

@@ -83,7 +83,7 @@ static int make_plan(struct bench *b, const struct seat *seat, struct gf_error *
 {
 	const struct gf_select_plan *select = gf_select_plan_find(seat->name);
 	struct gf_plan *p = &b->plan;
-	struct gf_text notes = {0};
+	GF_RELEASED(gf_text_release) struct gf_text notes = {0};
 	double *share;
 	int rc = 0;
 
@@ -104,7 +104,6 @@ static int make_plan(struct bench *b, const struct seat *seat, struct gf_error *
 		*share = sqrt(*share);
 	if (select->fit)
 		rc = select->fit(p->selection.params, p->model, nothing_asked, NULL, &notes, err);
-	gf_text_release(&notes);
 	gf_plan_set_types(p);
 	return rc;
 }

@@ -341,7 +341,7 @@ int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net, size_t 
 {
 	size_t n = net->nallreduce, i, k, s;
 	/* [i * n + k]: do i and k differ on some rank? */
-	double *differ = gf_xcalloc(n * n + 1, sizeof(*differ));
+	GF_FREED double *differ = gf_xcalloc(n * n + 1, sizeof(*differ));
 	int rc;
 
 	for (i = 0; i < n; i++)
@@ -356,6 +356,5 @@ int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net, size_t 
 			k++;
 		(*twins)[i] = k;
 	}
-	free(differ);
 	return rc;
 }

@@ -60,14 +60,10 @@ int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks, 
 		.tensors = &tensor,
 		.ntensors = 1,
 	};
-	struct gf_plan whole;
+	GF_RELEASED(gf_plan_release) struct gf_plan whole = {0};
 	int rc = gf_plan_bind(rule, &model, ranks, &whole, err);
 
-	if (rc)
-		return rc;
-	rc = gf_way_of_message(&whole.messages[0], way, err);
-	gf_plan_release(&whole);
-	return rc;
+	return rc ?: gf_way_of_message(&whole.messages[0], way, err);
 }
 
 size_t gf_choose_stages(const struct gf_way *way, struct gf_stage **stages)

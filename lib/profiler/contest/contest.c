@@ -16,14 +16,13 @@
 int gf_contest_timeline_write(const struct gf_contest_timeline *t, struct gf_comm *comm,
 			      const char *path, struct gf_error *err)
 {
-	char *text = NULL;
+	GF_FREED char *text = NULL;
 	int rc = gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce", &text, err);
 
 	if (rc)
 		return rc;
 	if (text)
 		rc = gf_file_write(path, text, strlen(text), err);
-	free(text);
 	return gf_comm_agree(comm, rc, err);
 }
 
@@ -229,12 +228,11 @@ int gf_contest_summarise(const struct gf_contest_allreduce_config *config, struc
 			 double *times, struct gf_contest_reading *r, struct gf_error *err)
 {
 	size_t n = (size_t)config->repeats, i;
-	double *all = gf_xcalloc((size_t)c->ranks * n, sizeof(*all));
+	GF_FREED double *all = gf_xcalloc((size_t)c->ranks * n, sizeof(*all));
 	int rc = gf_comm_allgather(c, times, n * sizeof(*times), all, err);
 
 	for (i = 0; i < n && rc == 0; i++)
 		times[i] = combine(all + i, c->ranks, n, config->across);
-	free(all);
 	if (rc)
 		return rc;
 	r->min_s = gf_stat_quantile(times, n, 0);

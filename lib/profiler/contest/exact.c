@@ -377,7 +377,7 @@ int gf_sum_error_measure(struct gf_comm *c, enum gf_dtype dtype, enum gf_op op, 
 			 struct gf_error *err)
 {
 	struct seen own = {0}, total = {0};
-	struct seen *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
+	GF_FREED struct seen *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
 	const struct looking l = {c, dtype, op, data, &own};
 	size_t at = (size_t)c->rank * BLOCK;
 	int r, rc;
@@ -392,7 +392,6 @@ int gf_sum_error_measure(struct gf_comm *c, enum gf_dtype dtype, enum gf_op op, 
 		total.sums += all[r].sums;
 		total.most = fmax(total.most, all[r].most);
 	}
-	free(all);
 	if (rc)
 		return rc;
 	error->rms = sqrt(total.errors / total.sums);

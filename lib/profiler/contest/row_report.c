@@ -237,12 +237,11 @@ static void print_row(const struct gf_contest_report *r, const struct gf_contest
 		      struct gf_text *out)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
-	struct gf_text label = {0};
+	GF_RELEASED(gf_text_release) struct gf_text label = {0};
 
 	add_label(r, row, &label);
 	gf_text_addf(out, "%12zu %13zu %8s %7s %16s", row->size_bytes, row->count_elems,
 		     gf_dtype_names[c->element.dtype], op_of(r), label.data);
-	gf_text_release(&label);
 	if (shows_wire(r))
 		gf_text_addf(out, " %12zu", row->wire_bytes);
 	if (r->config->errors)
@@ -321,7 +320,7 @@ static void print_heading(const struct gf_contest_report *r, struct gf_text *out
 
 static void print_best(const struct gf_contest_report *r, struct gf_text *out)
 {
-	struct gf_plan rule;
+	GF_RELEASED(gf_plan_release) struct gf_plan rule = {0};
 
 	/* of one rank's copies none is the best */
 	if (r->config->comm->ranks == 1 || gf_contest_report_rule(r, &rule, NULL) < 0)
@@ -335,7 +334,6 @@ static void print_best(const struct gf_contest_report *r, struct gf_text *out)
 		gf_text_addf(out, " from %zu B", a->min_bytes);
 	}
 	gf_text_addf(out, "\n");
-	gf_plan_release(&rule);
 }
 
 static size_t count_lines(const struct gf_text *t)
@@ -378,7 +376,7 @@ static void print_cells(const struct gf_contest_report *r, size_t window, struct
 	for (size_t i = 0; i < r->nrows; i++) {
 		const struct gf_contest_row *row = &r->rows[i];
 		const struct gf_contest_reading *m = &row->reading[GF_IN_PLACE];
-		struct gf_text name = {0};
+		GF_RELEASED(gf_text_release) struct gf_text name = {0};
 
 		add_label(r, row, &name);
 		gf_table_cells(
@@ -386,7 +384,6 @@ static void print_cells(const struct gf_contest_report *r, size_t window, struct
 			name.data, codec_of(r, row), gf_human_time(m->median_s).text,
 			gf_human_rate(gf_contest_algbw(whole_bytes(r, row), m->median_s)).text,
 			gf_human_rate(busbw_of(r, row, GF_IN_PLACE)).text, m->wrong);
-		gf_text_release(&name);
 	}
 	gf_table_print_in(&t, window, out);
 }

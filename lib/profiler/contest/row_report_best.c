@@ -190,12 +190,11 @@ static void tell_falls(const struct gf_contest_report *r, const struct gf_contes
 	}
 	if (!gf_fit_lines(&points, GF_FIT_LINES_MOST, &fit, NULL)) {
 		struct gf_cost_lines lines = {0};
-		struct gf_cost_line *larger = NULL;
+		GF_FREED struct gf_cost_line *larger = NULL;
 
 		gf_fit_take_lines(&fit, &lines.first, &larger, &lines.nlarger);
 		lines.larger = larger;
 		gf_cost_falls(first->way.algorithm->name, &lines, out);
-		free(larger);
 	}
 }
 
@@ -246,16 +245,14 @@ void gf_contest_report_answer(const struct gf_contest_report *r, struct gf_text 
 int gf_contest_report_write_rule(const struct gf_contest_report *r, const char *path,
 				 struct gf_error *err)
 {
-	struct gf_plan rule;
+	GF_RELEASED(gf_plan_release) struct gf_plan rule = {0};
 	GF_FREED char *text = NULL;
 	int rc = gf_contest_report_rule(r, &rule, err);
 
 	if (rc)
 		return rc;
 	text = gf_plan_write(&rule);
-	rc = gf_file_write(path, text, strlen(text), err);
-	gf_plan_release(&rule);
-	return rc;
+	return gf_file_write(path, text, strlen(text), err);
 }
 
 int gf_contest_report_judge(const struct gf_contest_report *r, double least_bytes_per_s,

@@ -108,13 +108,12 @@ static int told_ways(const char *name, const struct gf_contest_allreduce_config 
 		     struct gf_contest_ways *ways, struct gf_error *err)
 {
 	const char *words = words_of(name);
-	char *head = gf_xasprintf("%.*s", (int)(words - 1 - name), name);
+	GF_FREED char *head = gf_xasprintf("%.*s", (int)(words - 1 - name), name);
 	struct gf_way way = {.algorithm = gf_algorithm_find(head)};
 	const struct gf_dialect *d = dialect_of(config, words);
 	size_t capacity = 0, i;
 	int rc = 0;
 
-	free(head);
 	memset(ways, 0, sizeof(*ways));
 	if (!d)
 		return refuse(config, name, err);
@@ -178,7 +177,7 @@ size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s, size_t elem_by
 int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_way *way,
 				   struct gf_error *err)
 {
-	struct gf_stage *stages = NULL;
+	GF_FREED struct gf_stage *stages = NULL;
 	size_t n = 0, i;
 	int rc = s->factors ? gf_stages_parse(s->factors, &stages, &n, err) : 0;
 
@@ -192,7 +191,6 @@ int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_w
 			rc = gf_error_set(err, -EINVAL, "want a stage for all of them or for none");
 	}
 	way->nfactors = n;
-	free(stages);
 	if (rc)
 		gf_error_prefix(err, "--factors");
 	return rc;
@@ -361,21 +359,13 @@ int gf_contest_sweep_same(const struct gf_contest_sweep *s,
 			  const struct gf_contest_allreduce_config *config, const char *plan,
 			  struct gf_error *err)
 {
-	char *text;
+	GF_FREED char *sizes = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes, s->max_bytes,
+					    s->step_bytes ? "+" : "x",
+					    s->step_bytes ? s->step_bytes : s->step_factor);
+	GF_FREED char *options = describe(s, config);
 	int rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
 
 	rc = rc ?: gf_comm_same_text(config->comm, "plan", plan ? plan : "none", err);
-	if (rc)
-		return rc;
-	text = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes, s->max_bytes,
-			    s->step_bytes ? "+" : "x",
-			    s->step_bytes ? s->step_bytes : s->step_factor);
-	rc = gf_comm_same_text(config->comm, "sizes", text, err);
-	free(text);
-	if (rc)
-		return rc;
-	text = describe(s, config);
-	rc = gf_comm_same_text(config->comm, "options", text, err);
-	free(text);
-	return rc;
+	rc = rc ?: gf_comm_same_text(config->comm, "sizes", sizes, err);
+	return rc ?: gf_comm_same_text(config->comm, "options", options, err);
 }
