@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way of a step through an exchange: begun, listed, arrived, taken, learnt of. */
 #include <assert.h>
-#include <math.h>
 
 #include "exchange/exchange_parts.h"
 
