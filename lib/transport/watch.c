@@ -238,11 +238,6 @@ void gf_watch_release(struct gf_watch *w)
 	*w = (struct gf_watch){0};
 }
 
-void gf_watch_begin(struct gf_watch *w)
-{
-	w->looked_s = gf_clock_s();
-}
-
 int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err)
 {
 	const struct gf_standing *other;

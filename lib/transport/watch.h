@@ -67,9 +67,6 @@ struct gf_watch {
 void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s);
 void gf_watch_release(struct gf_watch *w);
 
-/* Begins to watch: the next look is due in a moment. The rank has just met the others, and need not
- * answer before it waits. */
-void gf_watch_begin(struct gf_watch *w);
 /* Due now and then: answers other ranks. *passed_s is the time since the last look, or 0 if that
  * was a moment ago. Fails with another rank's reason if that rank has given up, or with the
  * transport's. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "transport/processors.h"
 
@@ -121,7 +122,7 @@ static void lend(struct gf_thread *e, struct gf_thread_step *s)
 	w->self.started = 0;
 	w->self.phase = GF_PHASE_NETWORK;
 	enter_rounds(e);
-	gf_watch_begin(w);
+	w->looked_s = gf_clock_s(); /* the rank has met the others, whom it need not answer yet */
 }
 
 static void begin(struct gf_engine *engine, const struct gf_work *work, size_t nwork)
