@@ -245,7 +245,8 @@ static struct due due_after(const struct gf_trainer *t, size_t step)
 	d.test = last ? !t->groups.outer : d.epoch;
 	d.comparison = t->check_every && (last || step % t->check_every == 0);
 	d.checkpoint = t->config->checkpoint && (last || step % t->checkpoint_every == 0);
-	d.meeting = last || d.test || d.comparison || d.checkpoint || gf_tally_full(&t->tally);
+	d.meeting = last || d.test || d.comparison || d.checkpoint ||
+		    t->tally.pending == GF_TALLY_STEPS;
 	return d;
 }
 

@@ -477,7 +477,7 @@ void gf_method_update(struct gf_method *m, double lr)
 		keep(m, gf_exchange_take(m->applied, !m->skip && !m->rc, &err), &err);
 	if (m->ahead)
 		keep(m, gpu->ops->check(gpu, &err), &err);
-	gf_loss_scale_next(&m->scale);
+	m->scale.step = m->scale.next = m->scale.now;
 }
 
 /* --- between steps -------------------------------------------------------- */

@@ -74,11 +74,6 @@ static const struct use {
 static const struct use drops = {"drop_epochs", 0, 0, GF_SCHEDULE_STEP};
 #undef AT
 
-static double number_of(const struct gf_training *t, const struct use *u)
-{
-	return *(const double *)((const char *)t + u->offset);
-}
-
 /* An optimiser or a schedule that is not named may be any. */
 static bool is_used(const struct use *u, const struct gf_optimizer_ops *ops, int schedule)
 {
@@ -120,7 +115,8 @@ static int heeds(const struct gf_training *given, const struct gf_training *by, 
 	if (by->optimizer && !(ops = gf_optimizer_find(by->optimizer, err)))
 		return -EINVAL;
 	for (size_t i = 0; i < GF_ARRAY_LENGTH(uses); i++)
-		if (!isnan(number_of(given, &uses[i])) && !is_used(&uses[i], ops, by->schedule))
+		if (!isnan(*(const double *)((const char *)given + uses[i].offset)) &&
+		    !is_used(&uses[i], ops, by->schedule))
 			return refuse_use(&uses[i], by, document, err);
 	if (given->ndrops && !is_used(&drops, ops, by->schedule))
 		return refuse_use(&drops, by, document, err);

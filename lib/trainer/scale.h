@@ -43,11 +43,6 @@ bool gf_loss_scale_wanted(const struct gf_plan *plan);
  * its selection scales nothing. */
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       const struct gf_plan *plan, bool half, struct gf_error *err);
-/* A step is updated, and the next one's is what is known now. */
-static inline void gf_loss_scale_next(struct gf_loss_scale *s)
-{
-	s->step = s->next = s->now;
-}
 /* The scale of the gradients in the step under way. */
 double gf_loss_scale_now(const struct gf_loss_scale *s);
 /* A step that was made with `scale` came to this. True: it is to be skipped; false for a bad one:

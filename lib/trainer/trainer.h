@@ -77,10 +77,6 @@ struct gf_tally {
 };
 
 void gf_tally_note(struct gf_tally *t, size_t step, const struct gf_step_outcome *outcome);
-static inline bool gf_tally_full(const struct gf_tally *t)
-{
-	return t->pending == GF_TALLY_STEPS;
-}
 
 /*
  * Collective. *rows, borrowed until the next note: one per step since the last meeting, over all
