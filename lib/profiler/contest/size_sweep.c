@@ -196,13 +196,6 @@ int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s, struct gf_w
 	return rc;
 }
 
-static const struct gf_algorithm *find(const char *name)
-{
-	const struct gf_algorithm *a = gf_algorithm_find(name);
-
-	return a ? a : gf_sparse_find(name);
-}
-
 /* The ways that are gathered, name by name. */
 struct gathering {
 	struct gf_contest_ways ways;
@@ -314,7 +307,7 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 		} else if (gf_contest_told_is(name)) {
 			rc = add_told(&g, name, err);
 		} else {
-			rc = add(&g, find(name), err);
+			rc = add(&g, gf_algorithm_find(name) ?: gf_sparse_find(name), err);
 		}
 	}
 	free((void *)g.even.pieces);
