@@ -66,12 +66,6 @@ static void each_head(const struct gf_ref_io *io, void (*run)(const struct head 
 		}
 }
 
-/* How many positions position t attends to. */
-static size_t seen_by(const struct head *h, size_t t)
-{
-	return h->causal ? t + 1 : h->steps;
-}
-
 static float scale_of(const struct head *h)
 {
 	return 1 / sqrtf((float)h->width);
@@ -114,7 +108,7 @@ static void head_forward(const struct head *h)
 {
 	score(h, input(h, QUERIES), input(h, KEYS), h->p);
 	for (size_t t = 0; t < h->steps; t++) {
-		const size_t seen = seen_by(h, t);
+		const size_t seen = h->causal ? t + 1 : h->steps; /* t attends to so many */
 		float *p = h->p + t * h->steps;
 
 		gf_kernels()->softmax_f32(p, scale_of(h), seen);
