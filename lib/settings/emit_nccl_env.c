@@ -4,23 +4,7 @@
 
 #include <string.h>
 
-#include "base/array.h"
-
-/* NCCL's name for ours, or NULL. It stops at a name it does not know. */
-static const char *nccl_name(const char *algorithm)
-{
-	static const struct {
-		const char *ours, *theirs;
-	} table[] = {
-		{"ring", "ring"},
-		{"tree", "tree"},
-	};
-
-	for (size_t i = 0; i < GF_ARRAY_LENGTH(table); i++)
-		if (strcmp(table[i].ours, algorithm) == 0)
-			return table[i].theirs;
-	return NULL;
-}
+#include "base/registry.h"
 
 /* The algorithm of all messages (of a rule: of long ones), NULL if they differ. NCCL chooses by
  * process, not by message. */
@@ -37,21 +21,21 @@ static const char *one_algorithm(const struct gf_plan *p)
 static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
 		     struct gf_error *err)
 {
+	static const char *const known[] = {"ring", "tree", NULL}; /* NCCL stops at others */
 	const char *algorithm = one_algorithm(p);
-	const char *theirs = algorithm ? nccl_name(algorithm) : NULL;
 
 	(void)t;
 	if (!algorithm)
 		return gf_error_set(err, 1,
 				    "--emit nccl-env: the plan's messages have several algorithms, "
 				    "and NCCL takes one for all (--algorithms): change nothing");
-	if (!theirs)
+	if (gf_names_index(known, algorithm) < 0)
 		return gf_error_set(err, 1,
 				    "--emit nccl-env: the plan's messages go by %s, which NCCL "
 				    "cannot be told: change nothing",
 				    algorithm);
 	gf_emit_head(p, "environment for NCCL", out);
-	gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
+	gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", algorithm);
 	if (p->lanes > 1)
 		gf_text_addf(out,
 			     "# %d messages at once: one communicator each, launched in one order "
