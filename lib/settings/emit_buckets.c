@@ -265,10 +265,7 @@ static bool horovod_takes(const char *codec)
 	return compression_of(codec)->horovod;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+GF_ORDER(by_name, const char *, strcmp(*x, *y))
 
 /* The groups are found by the names of their tensors. */
 static int check_names(const struct gf_plan *p, struct gf_error *err)
