@@ -284,31 +284,19 @@ static const size_t sizes[] = {1 << 10, 1 << 20};
 static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost, size_t bytes,
 		  struct gf_schedule *s)
 {
-	const struct gf_algorithm *a = gf_algorithm_find(cost->algorithm);
 	struct gf_element f32 = gf_element_number(GF_F32, GF_OP_SUM);
-	GF_FREED int *factors = gf_xcalloc(cost->nstages + 1, sizeof(*factors));
-	GF_FREED const char **stages = gf_xcalloc(cost->nstages + 1, sizeof(*stages));
-	struct gf_coll_args args = {
-		.ranks = comm->ranks,
-		.count_elems = bytes / sizeof(float),
-		.elem_bytes = sizeof(float),
-		.nfactors = cost->nstages,
-		.calls = true,
-	};
+	struct gf_coll_args args;
 	struct gf_error ignored;
-	bool built;
+	struct gf_way way;
 
+	if (gf_way_of(cost->algorithm, cost->stages, cost->nstages, &way, &ignored))
+		return false;
+	args = gf_way_args(&way, comm->ranks);
+	args.count_elems = bytes / sizeof(float);
+	args.elem_bytes = sizeof(float);
+	args.calls = true;
 	args.segment_elems = gf_exec_segment_elems(comm, &f32, args.count_elems);
-	for (size_t i = 0; i < cost->nstages; i++) {
-		factors[i] = cost->stages[i].factor;
-		stages[i] = cost->stages[i].algorithm;
-	}
-	if (cost->nstages) {
-		args.factors = factors;
-		args.stage_algorithms = stages;
-	}
-	built = a && !gf_algorithm_schedule(a, &args, comm->rank, s, &ignored);
-	return built;
+	return !gf_algorithm_schedule(way.algorithm, &args, comm->rank, s, &ignored);
 }
 
 static bool same_step(const struct gf_schedule *a, const struct gf_schedule *b, size_t i)
