@@ -127,32 +127,27 @@ static int read_stages(const char *text, struct gf_allreduce_cost *cost, struct 
 static int fit_curve(const struct gf_import *in, const struct gf_readings_curve *c,
 		     struct gf_network *net, struct gf_error *err)
 {
-	struct gf_measure_curve curve = {.fit.npoints = c->npoints};
 	struct gf_allreduce_cost *cost;
 	int rc;
 
 	net->allreduce =
 		gf_xreallocarray(net->allreduce, net->nallreduce + 1, sizeof(*net->allreduce));
 	cost = &net->allreduce[net->nallreduce++];
-	memset(cost, 0, sizeof(*cost));
-	cost->algorithm = gf_xstrdup(c->algorithm);
-	cost->collective = c->collective;
-	curve.fit.size_bytes = gf_xcalloc(c->npoints, sizeof(size_t));
-	curve.fit.time_s = gf_xcalloc(c->npoints, sizeof(double));
-	if (!c->unspread)
-		curve.fit.spread_s = gf_xcalloc(c->npoints, sizeof(double));
+	*cost = (struct gf_allreduce_cost){
+		.algorithm = gf_xstrdup(c->algorithm),
+		.collective = c->collective,
+		.fit = {.npoints = c->npoints,
+			.size_bytes = gf_xcalloc(c->npoints, sizeof(size_t)),
+			.time_s = gf_xcalloc(c->npoints, sizeof(double)),
+			.spread_s = c->unspread ? NULL : gf_xcalloc(c->npoints, sizeof(double))},
+	};
 	for (size_t i = 0; i < c->npoints; i++) {
-		curve.fit.size_bytes[i] = c->points[i].size_bytes;
-		curve.fit.time_s[i] = c->points[i].time_s;
+		cost->fit.size_bytes[i] = c->points[i].size_bytes;
+		cost->fit.time_s[i] = c->points[i].time_s;
 		if (!c->unspread)
-			curve.fit.spread_s[i] = c->points[i].spread_s;
+			cost->fit.spread_s[i] = c->points[i].spread_s;
 	}
-	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
-	cost->fit = curve.fit;
-	cost->startup_s = curve.startup_s;
-	cost->per_byte_s = curve.per_byte_s;
-	cost->larger = curve.larger;
-	cost->nlarger = curve.nlarger;
+	rc = gf_measure_fit(cost, GF_FIT_LINES_MOST, err);
 	if (rc < 0)
 		gf_error_prefix(err, "%s", in->file);
 	return rc;

@@ -2,7 +2,6 @@
 #include "profiler/curve.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -58,9 +57,9 @@ static int measure_size(const struct gf_measure_curve_config *c,
 
 /* One size with the fewest repeats; n at once take n times as long. */
 static double size_s(const struct gf_measure_curve_config *c, double sitting_s,
-		     const struct gf_measure_curve *curve, double bytes)
+		     const struct gf_allreduce_cost *curve, double bytes)
 {
-	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
+	struct gf_cost_lines lines = gf_allreduce_lines(curve);
 	double one = gf_cost_lines_s(&lines, bytes);
 	int low = gf_measure_round(&c->limits.point).low, n;
 	double sum = 0;
@@ -71,9 +70,9 @@ static double size_s(const struct gf_measure_curve_config *c, double sitting_s,
 }
 
 /* From how many bytes on a message spends two thirds in its transfer. */
-static double telling_bytes(const struct gf_measure_curve *curve)
+static double telling_bytes(const struct gf_allreduce_cost *curve)
 {
-	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
+	struct gf_cost_lines lines = gf_allreduce_lines(curve);
 	double low = INFINITY, below = INFINITY;
 
 	for (size_t i = lines.nlarger + 1; i-- > 0;) {
@@ -92,7 +91,7 @@ static double telling_bytes(const struct gf_measure_curve *curve)
 
 /* Up to SIZES of them, a factor of 4 or more apart, largest last. */
 static size_t choose_sizes(const struct gf_measure_curve_config *c, double sitting_s,
-			   const struct gf_measure_curve *curve, size_t sizes[SIZES])
+			   const struct gf_allreduce_cost *curve, size_t sizes[SIZES])
 {
 	double low = telling_bytes(curve);
 	double high = fmin((double)c->limits.max_bytes, (double)largest_bytes);
@@ -127,9 +126,9 @@ static size_t choose_sizes(const struct gf_measure_curve_config *c, double sitti
  */
 static int measure_contention(const struct gf_measure_curve_config *c,
 			      const struct gf_measure_subject *subject, double sitting_s,
-			      struct gf_measure_curve *curve, struct gf_error *err)
+			      struct gf_allreduce_cost *curve, struct gf_error *err)
 {
-	const struct gf_cost_lines lines = gf_measure_curve_lines(curve);
+	const struct gf_cost_lines lines = gf_allreduce_lines(curve);
 	size_t sizes[SIZES], count, i;
 	struct gf_contention *table = &curve->contention;
 	int rc = 0;
@@ -221,13 +220,7 @@ static const double sweep_share = 0.6;
 /* A message that takes so long tells the pace. */
 static const double telling_s = 0.02;
 
-struct gf_cost_lines gf_measure_curve_lines(const struct gf_measure_curve *curve)
-{
-	return (struct gf_cost_lines){
-		{0, curve->startup_s, curve->per_byte_s, NULL}, curve->larger, curve->nlarger};
-}
-
-int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error *err)
+int gf_measure_fit(struct gf_allreduce_cost *curve, size_t lines, struct gf_error *err)
 {
 	struct gf_fit *fit = &curve->fit;
 	GF_FREED double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
@@ -240,6 +233,9 @@ int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error
 		sizes[i] = (double)fit->size_bytes[i];
 	rc = gf_fit_lines(&points, lines, &f, err);
 	if (rc == 0) {
+		free(curve->larger);
+		curve->larger = NULL;
+		curve->nlarger = 0;
 		gf_fit_take_lines(&f, &first, &curve->larger, &curve->nlarger);
 		curve->startup_s = first.startup_s;
 		curve->per_byte_s = first.per_byte_s;
@@ -341,7 +337,7 @@ static void remark_time(const struct gf_measure_limits *l, const struct gf_measu
 }
 
 int gf_measure_curve(const struct gf_measure_curve_config *c,
-		     const struct gf_measure_subject *subject, struct gf_measure_curve *curve,
+		     const struct gf_measure_subject *subject, struct gf_allreduce_cost *curve,
 		     struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_measure_limits sweep_limits = c->limits;
@@ -366,7 +362,7 @@ int gf_measure_curve(const struct gf_measure_curve_config *c,
 	return rc;
 }
 
-void gf_measure_curve_release(struct gf_measure_curve *curve)
+void gf_measure_curve_release(struct gf_allreduce_cost *curve)
 {
 	free(curve->larger);
 	free(curve->fit.size_bytes);
@@ -375,7 +371,11 @@ void gf_measure_curve_release(struct gf_measure_curve *curve)
 	for (size_t i = 0; i < curve->contention.nentries; i++)
 		free(curve->contention.entries[i].gamma);
 	free(curve->contention.entries);
-	memset(curve, 0, sizeof(*curve));
+	curve->startup_s = curve->per_byte_s = 0;
+	curve->larger = NULL;
+	curve->nlarger = 0;
+	curve->fit = (struct gf_fit){0};
+	curve->contention = (struct gf_contention){0};
 }
 
 /* A repeat this long does not depend on how the ranks met. */

@@ -97,26 +97,16 @@ struct gf_measure_curve_config {
 	void *progress_ctx;
 };
 
-struct gf_measure_curve {
-	double startup_s, per_byte_s;
-	struct gf_cost_line *larger;
-	size_t nlarger;
-	struct gf_fit fit;
-	struct gf_contention contention;
-};
-
-/* Collective; all ranks get the same in a zeroed curve, which is empty on failure. remarks: one
- * line, which begins with a tab, for what there was no time for. */
+/* Collective; all ranks get the same lines, fit and contention in `curve`, which has none yet, and
+ * none on failure. remarks: one line, which begins with a tab, for what there was no time for. */
 int gf_measure_curve(const struct gf_measure_curve_config *config,
-		     const struct gf_measure_subject *subject, struct gf_measure_curve *curve,
+		     const struct gf_measure_subject *subject, struct gf_allreduce_cost *curve,
 		     struct gf_text *remarks, struct gf_error *err);
-void gf_measure_curve_release(struct gf_measure_curve *curve);
+/* Those of them alone. */
+void gf_measure_curve_release(struct gf_allreduce_cost *curve);
 
-/* Its lines, borrowed. */
-struct gf_cost_lines gf_measure_curve_lines(const struct gf_measure_curve *curve);
-
-/* Startup, per-byte cost (up to so many lines) and quality from the points in curve->fit. -EINVAL
- * as gf_fit_linear. */
-int gf_measure_fit(struct gf_measure_curve *curve, size_t lines, struct gf_error *err);
+/* Startup, per-byte cost (up to so many lines) and quality, anew from the points in curve->fit.
+ * -EINVAL as gf_fit_linear. */
+int gf_measure_fit(struct gf_allreduce_cost *curve, size_t lines, struct gf_error *err);
 
 #endif

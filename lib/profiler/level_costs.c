@@ -60,7 +60,7 @@ static int sit(void *ctx, const struct gf_measure_sitting *sitting,
 
 /* Adding up, by itself or on top of a transfer, at a size that fills no cache more than a segment
  * does. */
-static int measure_reduce(struct subject s, const struct gf_measure_curve *plain,
+static int measure_reduce(struct subject s, const struct gf_allreduce_cost *plain,
 			  double *per_byte_s, struct gf_error *err)
 {
 	struct gf_measure_sitting sitting = {(size_t)1 << 20, 4, 1, {0.02, 5, 50}};
@@ -74,7 +74,7 @@ static int measure_reduce(struct subject s, const struct gf_measure_curve *plain
 	if (!plain)
 		s.to = s.from = -1;
 	else
-		lines = gf_measure_curve_lines(plain);
+		lines = gf_allreduce_lines(plain);
 	rc = subject.sit(&s, &sitting, &samples, err);
 	if (rc == 0) {
 		bytes = (double)sitting.bytes;
@@ -93,7 +93,7 @@ static int measure_level(const struct gf_measure_levels *c, size_t level,
 	struct subject s = {.mover = &c->mover};
 	GF_FREED char *name = gf_xasprintf("level %s", c->levels[level].name);
 	struct gf_measure_subject subject = {name, sit, &s};
-	struct gf_measure_curve curve = {0};
+	struct gf_allreduce_cost curve = {0};
 	double fused; /* does any rank's receive on this level add without a buffer? */
 	int rc;
 

@@ -80,15 +80,6 @@ static int sit(void *ctx, const struct gf_measure_sitting *s, struct gf_measure_
 	return gf_measure_exchange_sitting(&config, &s->budget, samples, err);
 }
 
-static void take_curve(struct gf_allreduce_cost *cost, const struct gf_measure_curve *curve)
-{
-	cost->startup_s = curve->startup_s;
-	cost->per_byte_s = curve->per_byte_s;
-	cost->larger = curve->larger;
-	cost->nlarger = curve->nlarger;
-	cost->fit = curve->fit;
-}
-
 static int measure_algorithm(struct run *r, const struct gf_network *net,
 			     struct gf_allreduce_cost *cost, struct gf_text *remarks,
 			     struct gf_error *err)
@@ -96,15 +87,12 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	struct gf_measure_curve_config config = curve_config(r);
 	struct subject s = {r->config, cost, r->gpus};
 	struct gf_measure_subject subject = {r->what, sit, &s};
-	struct gf_measure_curve curve = {0};
-	int rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
+	int rc = gf_measure_curve(&config, &subject, cost, remarks, err);
 
 	if (rc < 0) {
 		gf_error_prefix(err, "%s", r->what);
 		return rc;
 	}
-	take_curve(cost, &curve);
-	cost->contention = curve.contention;
 	gf_measure_contention_floor(net, r->config->levels, r->config->nlevels,
 				    r->config->comm->local_ranks, cost, remarks);
 	return 0;
@@ -257,10 +245,8 @@ static int find_drift(struct run *r, struct gf_network *net, struct gf_error *er
 static int add_point(struct gf_allreduce_cost *cost, size_t bytes,
 		     const struct gf_measure_samples *samples, struct gf_error *err)
 {
-	struct gf_measure_curve curve = {0};
 	struct gf_fit *fit = &cost->fit;
 	const size_t n = fit->npoints + 1;
-	int rc;
 
 	fit->size_bytes = gf_xreallocarray(fit->size_bytes, n, sizeof(*fit->size_bytes));
 	fit->time_s = gf_xreallocarray(fit->time_s, n, sizeof(*fit->time_s));
@@ -269,13 +255,7 @@ static int add_point(struct gf_allreduce_cost *cost, size_t bytes,
 	fit->time_s[n - 1] = gf_stat_median(samples->values, samples->count);
 	fit->spread_s[n - 1] = gf_stat_spread(samples->values, samples->count);
 	fit->npoints = n;
-	curve.fit = *fit;
-	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
-	if (rc < 0)
-		return rc;
-	free(cost->larger);
-	take_curve(cost, &curve);
-	return 0;
+	return gf_measure_fit(cost, GF_FIT_LINES_MOST, err);
 }
 
 /* A repeat that is not counted and two that are. */

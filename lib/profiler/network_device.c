@@ -379,7 +379,7 @@ static int measure(const struct gf_measure_device_copies *c, struct link *l, con
 		.lines = 1,
 	};
 	struct gf_measure_subject subject = {name, sit, l};
-	struct gf_measure_curve curve = {0};
+	struct gf_allreduce_cost curve = {0};
 	int rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
 
 	if (rc)

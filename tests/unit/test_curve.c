@@ -82,7 +82,7 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 	struct state state = {.net = n};
 	struct gf_measure_subject subject = {n->name, sit, &state};
 	struct gf_measure_curve_config config = config_on(comm);
-	struct gf_measure_curve curve = {0};
+	struct gf_allreduce_cost curve = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
 	size_t i, k;
@@ -137,7 +137,7 @@ static void flat_on(struct gf_comm *comm, void *ctx)
 {
 	struct gf_measure_subject subject = {"flat", sit_flat, NULL};
 	struct gf_measure_curve_config config = config_on(comm);
-	struct gf_measure_curve curve = {0};
+	struct gf_allreduce_cost curve = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
 	size_t i, k;
@@ -171,7 +171,7 @@ static void test_unphysical(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_measure_curve c = {0};
+		struct gf_allreduce_cost c = {0};
 		struct gf_error err = {""};
 
 		c.fit.npoints = 4;
