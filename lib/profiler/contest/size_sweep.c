@@ -22,9 +22,9 @@ static const char *words_of(const char *name)
 	return told ? colon + 1 : NULL;
 }
 
-static bool is_all(const char *words)
+bool gf_contest_is_all(const char *name)
 {
-	return strcmp(words, "all") == 0;
+	return strcmp(name, "all") == 0;
 }
 
 static bool is_blocking(const char *words)
@@ -46,7 +46,7 @@ int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err)
 	struct gf_error why;
 	struct gf_tuning v;
 
-	if (is_all(words) || is_blocking(words))
+	if (gf_contest_is_all(words) || is_blocking(words))
 		return 0;
 	for (d = gf_dialects; d->name; d++) {
 		if (gpus && !d->protocols)
@@ -117,7 +117,7 @@ static int told_ways(const char *name, const struct gf_contest_allreduce_config 
 	memset(ways, 0, sizeof(*ways));
 	if (!d)
 		return refuse(config, name, err);
-	if (!is_all(words)) {
+	if (!gf_contest_is_all(words)) {
 		rc = gf_tuning_read(d, words, &way.tuning, err);
 		if (rc == 0)
 			*gf_array_push(&ways->list, &ways->count, &capacity) = way;
@@ -135,7 +135,7 @@ bool gf_contest_told_named(const char *const *names, const struct gf_way *way)
 
 	for (; *names; names++) {
 		words = words_of(*names);
-		if (words && !is_all(words) &&
+		if (words && !gf_contest_is_all(words) &&
 		    gf_tuning_read(way->tuning.dialect, words, &v, NULL) == 0 &&
 		    gf_tuning_same(&v, &way->tuning))
 			return true;
@@ -300,7 +300,7 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 	for (size_t i = 0; s->algorithms[i] && rc == 0; i++) {
 		const char *name = s->algorithms[i];
 
-		if (strcmp(name, "all") == 0) {
+		if (gf_contest_is_all(name)) {
 			add_all(&g, gf_algorithms, remarks);
 			if (s->density > 0 && config->lanes == 1)
 				add_all(&g, gf_sparse_algorithms, remarks);

@@ -100,6 +100,8 @@ int gf_contest_plan_run(const struct gf_plan *plan,
  * be told.
  */
 
+/* Is it "all", the algorithms or what the library can be told? */
+bool gf_contest_is_all(const char *name);
 /* Is that such a name? */
 bool gf_contest_told_is(const char *name);
 /* -EINVAL: no library can be told that, or not NCCL, between GPUs. */

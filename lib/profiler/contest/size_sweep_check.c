@@ -54,11 +54,6 @@ static int check_sizes(const struct gf_contest_sweep *s, size_t elem_bytes, stru
 	return 0;
 }
 
-static bool is_all(const char *name)
-{
-	return strcmp(name, "all") == 0;
-}
-
 static bool is_sparse(const char *name)
 {
 	return gf_algorithm_has(name, GF_ALGORITHM_SETS);
@@ -174,7 +169,7 @@ static int check_name(const struct gf_contest_sweep *s,
 	size_t gpu;
 	int rc;
 
-	if (strcmp(name, "auto") == 0 || is_all(name))
+	if (strcmp(name, "auto") == 0 || gf_contest_is_all(name))
 		return 0;
 	if (gf_contest_told_is(name)) {
 		rc = gf_contest_told_check(name, device && gf_own_gpu_read(device, &gpu, NULL) == 0,
@@ -185,7 +180,7 @@ static int check_name(const struct gf_contest_sweep *s,
 	}
 	if (!gf_algorithm_find(name) && !is_sparse(name))
 		return refuse_name(name, err);
-	if (any(s, is_all))
+	if (any(s, gf_contest_is_all))
 		return gf_error_set(
 			err, -EINVAL,
 			"--algorithms: want all or names, got all, which has \"%s\" in it", name);
@@ -198,7 +193,7 @@ static int check_name(const struct gf_contest_sweep *s,
 static int check_heeded(const struct gf_contest_sweep *s,
 			const struct gf_contest_allreduce_config *config, struct gf_error *err)
 {
-	bool all = any(s, is_all);
+	bool all = any(s, gf_contest_is_all);
 
 	if (s->factors && !all && !any(s, takes_factors))
 		return gf_error_set(err, -EINVAL,
