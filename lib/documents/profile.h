@@ -232,6 +232,8 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b, struct gf_err
 
 /* The codec that it was measured with; borrowed. */
 const char *gf_allreduce_codec(const struct gf_allreduce_cost *c);
+/* "blueconnect 2:shm 4:ring reduce_scatter"; the caller frees. */
+char *gf_allreduce_text(const struct gf_allreduce_cost *c);
 /* Was it measured of whole all-reduces with gradients as they are? */
 bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
 /* What it and backward do to each other; borrowed. NULL: nothing is known. */

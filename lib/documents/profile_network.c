@@ -264,6 +264,16 @@ const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
 	return c->codec ? c->codec : gf_codecs[GF_CODEC_F32].name;
 }
 
+char *gf_allreduce_text(const struct gf_allreduce_cost *c)
+{
+	struct gf_text t = {0};
+
+	gf_stages_text_of(&t, c->algorithm, c->stages, c->nstages);
+	if (c->collective != GF_COLL_WHOLE)
+		gf_text_addf(&t, " %s", gf_coll_half_names[c->collective]);
+	return gf_text_take(&t);
+}
+
 bool gf_allreduce_plain(const struct gf_allreduce_cost *c)
 {
 	return c->collective == GF_COLL_WHOLE && gf_codec_is_plain(gf_allreduce_codec(c));

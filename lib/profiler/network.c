@@ -98,22 +98,12 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	return 0;
 }
 
-static char *label_of(const struct gf_allreduce_cost *c)
-{
-	struct gf_text t = {0};
-
-	gf_stages_text_of(&t, c->algorithm, c->stages, c->nstages);
-	if (c->collective != GF_COLL_WHOLE)
-		gf_text_addf(&t, " %s", gf_coll_half_names[c->collective]);
-	return gf_text_take(&t);
-}
-
 /* Copies the costs of an algorithm that takes the same steps. */
 static void take_over(struct gf_allreduce_cost *cost, const struct gf_allreduce_cost *twin,
 		      struct gf_text *remarks)
 {
 	struct gf_allreduce_cost copy;
-	GF_FREED char *own = label_of(cost), *like = label_of(twin);
+	GF_FREED char *own = gf_allreduce_text(cost), *like = gf_allreduce_text(twin);
 
 	gf_allreduce_cost_copy(&copy, twin);
 	free(copy.algorithm);
@@ -131,7 +121,7 @@ static int measure_entry(struct run *r, struct gf_network *net, size_t i, struct
 {
 	/* an algorithm that overran does not starve those that follow */
 	double passed_s = gf_clock_s() - r->began_s, n = (double)r->distinct--;
-	GF_FREED char *label = label_of(&net->allreduce[i]);
+	GF_FREED char *label = gf_allreduce_text(&net->allreduce[i]);
 	int rc = gf_measure_slowest(r->config->comm, &passed_s, 1, err);
 
 	r->limits.budget_s = fmax(r->config->budget_s - passed_s, 0.5 * r->fair_s * n) / n;

@@ -8,7 +8,6 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
-#include "documents/stage_list.h"
 #include "imports/import.h"
 #include "json/json.h"
 #include "simulator/uncertainty.h"
@@ -118,21 +117,16 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes, st
 			"%s: want times of all-reduces or of a job's steps, found a model's", path);
 	for (size_t i = 0; rc == 0 && i < p.network->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &p.network->allreduce[i];
+		GF_FREED char *name = gf_allreduce_text(c);
 
-		struct gf_text name = {0};
-
-		gf_stages_text_of(&name, c->algorithm, c->stages, c->nstages);
-		if (c->collective != GF_COLL_WHOLE)
-			gf_text_addf(&name, " %s", gf_coll_half_names[c->collective]);
 		for (size_t k = 0; k < c->fit.npoints; k++) {
 			const double t = c->fit.time_s[k];
 
 			add(r, MESSAGE, c->fit.size_bytes[k],
-			    gf_xasprintf("%s%s%s of %zu bytes", name.data, c->codec ? " " : "",
+			    gf_xasprintf("%s%s%s of %zu bytes", name, c->codec ? " " : "",
 					 c->codec ? c->codec : "", c->fit.size_bytes[k]),
 			    &(struct gf_report_times){t, t, t, t, t, t}, 1);
 		}
-		gf_text_release(&name);
 	}
 	return rc;
 }
