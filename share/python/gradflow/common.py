@@ -142,8 +142,7 @@ def write_whole(path, text):
 
 def write_trace(path, events, group=None):
     """All ranks' events as a Chrome trace, a process each; rank 0 of the group writes."""
-    ranks = [None] * dist.get_world_size(group)
-    dist.all_gather_object(ranks, events, group=group)
+    ranks = gathered(group, events)
     if dist.get_rank(group) != 0:
         return
     whole = []
@@ -185,6 +184,33 @@ def sparse_of(model):
             if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and m.sparse]
 
 
+def gathered(group, x):
+    """All ranks' x, in the order of the group's ranks."""
+    found = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, x, group=group)
+    return found
+
+
+def of_rank(group, x, rank=0):
+    """That rank's x; rank is the group's."""
+    found = [x]
+    dist.broadcast_object_list(found, rank if group is None else dist.get_global_rank(group, rank),
+                               group=group)
+    return found[0]
+
+
+def by_rank_0(group, call, failures=(OSError, ValueError)):
+    """What call() returns on rank 0 of the group, on all its ranks; or one of these failures."""
+    found = failure = None
+    if dist.get_rank(group) == 0:
+        try:
+            found = call()
+        except failures as e:
+            failure = e
+    agree(group, failure)
+    return of_rank(group, found)
+
+
 def agree(group, failure):
     """Raises what failed on this rank, or else on another, on all ranks of the group; failure may
     be None. Without a group, only this rank's counts."""
@@ -192,8 +218,7 @@ def agree(group, failure):
         if failure:
             raise failure
         return
-    found = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, str(failure) if failure else None, group=group)
+    found = gathered(group, str(failure) if failure else None)
     if failure:
         raise failure
     for rank, text in enumerate(found):

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from . import library as c
-from .common import agree, timeout_of, want_count, want_number
+from .common import agree, by_rank_0, gathered, timeout_of, want_count, want_number
 from .plan import PlanError, read
 
 Plan = Union[str, "os.PathLike[str]", Dict[str, Any], None]  # a file, a text or a dictionary
@@ -54,17 +54,13 @@ def check_plan(plan, where, library=None):
 
 def agreed(plan, group, library):
     """The plan as a dictionary, and its name: rank 0's on all ranks, or its failure."""
-    failure, found = None, [None, "plan"]
-    if dist.get_rank(group) == 0 and plan is not None:
-        try:
-            found = list(read(plan))
-            check_plan(*found, library)
-        except (OSError, ValueError) as e:
-            failure = e
-    agree(group, failure)
-    source = 0 if group is None else dist.get_global_rank(group, 0)
-    dist.broadcast_object_list(found, source, group=group)
-    return found
+    def own():
+        if plan is None:
+            return None, "plan"
+        found = read(plan)
+        check_plan(*found, library)
+        return found
+    return by_rank_0(group, own)
 
 
 def wants(plan, optimizer, library=None):
@@ -319,8 +315,7 @@ class _Gathers:
 
     def _gather(self, _, send, size, receive):
         try:
-            blobs = [None] * dist.get_world_size(self.group)
-            dist.all_gather_object(blobs, ctypes.string_at(send, size), group=self.group)
+            blobs = gathered(self.group, ctypes.string_at(send, size))
             ctypes.memmove(receive, b"".join(blobs), size * len(blobs))
             return 0
         except Exception as e:  # pylint: disable=broad-except  # C has none

@@ -18,8 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import commands
 from . import library as c
-from .common import (agree, let_go, on_gradient, rank_in, trained, want_folder, want_module,
-                     write_whole)
+from .common import (agree, by_rank_0, gathered, let_go, of_rank, on_gradient, rank_in, trained,
+                     want_folder, want_module, write_whole)
 from .plan import read
 from .replicas import has_replicas, sharded, take_replicas
 
@@ -385,12 +385,10 @@ def medians(runs, group=None):
     rank, as many on each: of each step those of the rank that took longest."""
     own, (ready,) = runs, slowest([_middle(runs)], group)
     if dist.is_initialized():
-        took, found = [[None] * dist.get_world_size(group) for _ in range(2)]
-        dist.all_gather_object(took, [r[0] + r[1] + r[3] for r in runs], group=group)
+        took = gathered(group, [r[0] + r[1] + r[3] for r in runs])
         last = [max(range(len(took)), key=lambda rank, i=i: took[rank][i]) for i in range(len(runs))]
         own = {i: runs[i] for i, rank in enumerate(last) if rank == dist.get_rank(group)}
-        dist.all_gather_object(found, own, group=group)
-        own = [r for part in found for r in part.values()]
+        own = [r for part in gathered(group, own) for r in part.values()]
     forward, backward, update = (statistics.median(r[i] for r in own) for i in (0, 1, 3))
     return forward, backward, {**ready, **_middle(own)}, update, _middle(own, 4)
 
@@ -405,10 +403,8 @@ def slowest(times, group=None):
     """The largest of all ranks, of numbers and dictionaries of them."""
     if not dist.is_initialized() or dist.get_world_size(group) == 1:
         return times
-    ranks = [None] * dist.get_world_size(group)
-    dist.all_gather_object(ranks, times, group=group)
     return tuple({k: max(t[k] for t in each if k in t) for k in dict.fromkeys(k for t in each for k in t)}
-                 if isinstance(each[0], dict) else max(each) for each in zip(*ranks))
+                 if isinstance(each[0], dict) else max(each) for each in zip(*gathered(group, times)))
 
 
 def network(path: str, sizes: Sequence[int] | None = None, device: str = "cpu", rounds: int = 7,
@@ -451,14 +447,12 @@ def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
     if dist.get_world_size(group) == 1:
         raise ValueError("exchange_costs: want two ranks or more, one has nothing to exchange")
     want_folder("exchange_costs", path, group)
-    rank, failure, done = dist.get_rank(group), None, None
-    place = [f"{_address(group)}:{_free_port()}"]
-    dist.broadcast_object_list(place, 0 if group is None else dist.get_global_rank(group, 0),
-                               group=group)
+    failure = done = None
+    place = of_rank(group, f"{_address(group)}:{_free_port()}")
     try:  # a launcher's variables are of this job, not of the one that measures
         done = subprocess.run(
-            [commands.find("gf-profile"), "-q", "--join", place[0], "--rank", str(rank), "--ranks",
-             str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
+            [commands.find("gf-profile"), "-q", "--join", place, "--rank", str(dist.get_rank(group)),
+             "--ranks", str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
              str(max_bytes), "--points", "callers_memory=on",
              *["--collectives", "all_reduce,reduce_scatter,all_gather"] * halves],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -468,18 +462,12 @@ def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
     except OSError as e:
         failure = e
     agree(group, failure)
-    if rank == 0:
-        try:
-            write_whole(path, done.stdout)
-        except OSError as e:
-            failure = e
-    agree(group, failure)
+    by_rank_0(group, lambda: write_whole(path, done.stdout), OSError)
 
 
 def _address(group):
     """One of this host's, by which the other ranks reach it."""
-    hosts = [None] * dist.get_world_size(group)
-    dist.all_gather_object(hosts, socket.gethostname(), group=group)
+    hosts = gathered(group, socket.gethostname())
     if len(set(hosts)) == 1:
         return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:

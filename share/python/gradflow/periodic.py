@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
-from .common import agree, named, sparse_of, trained, want_module
+from .common import agree, gathered, named, of_rank, sparse_of, trained, want_module
 from .exchange import Exchange, Plan, agreed, keep, kept
 from .plan import PlanError, check_names, has_period, outer, want
 
@@ -137,9 +137,8 @@ class Periodic:
 
     def _open(self, plan, where, saved, settings):
         """Algorithms that the plan leaves open are those of the newest state of so many ranks."""
-        known = [None] * dist.get_world_size(self.group)
-        fits = saved and saved["ranks"] == len(known)
-        dist.all_gather_object(known, (saved["steps"], saved["ways"]) if fits else None, self.group)
+        fits = saved and saved["ranks"] == dist.get_world_size(self.group)
+        known = gathered(self.group, (saved["steps"], saved["ways"]) if fits else None)
         ways = max(filter(None, known), key=lambda of: of[0], default=(0, {}))[1]
         parts = outer(plan, {n: w.numel() for n, w in self.anchors.items()})
         sizes = [sum(8 + w.element_size() * w.numel() for w in
@@ -263,14 +262,11 @@ class Periodic:
         frozen parameters and buffers become that rank's, too."""
         self._settle()
         self._follow()
-        steps = [None] * dist.get_world_size(self.group)
-        dist.all_gather_object(steps, self.steps, group=self.group)
+        steps = gathered(self.group, self.steps)
         first = max(range(len(steps)), key=lambda r: steps[r])
-        first = first if self.group is None else dist.get_global_rank(self.group, first)
         self.steps, came = max(steps), self.steps < max(steps)
-        found = [self.flight]
-        dist.broadcast_object_list(found, first, group=self.group)
-        self.flight, = found
+        self.flight = of_rank(self.group, self.flight, first)
+        first = first if self.group is None else dist.get_global_rank(self.group, first)
         for n, w in self.anchors.items():
             if self._take(w, first):
                 _local(self.parameters[n]).copy_(w)

@@ -11,7 +11,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import ModuleHook, let_go, on_gradient, want_folder, weakly, write_trace, write_whole
+from .common import ModuleHook, gathered, let_go, on_gradient, want_folder, weakly, write_trace, write_whole
 
 
 def _crowded(group):
@@ -19,9 +19,7 @@ def _crowded(group):
     else None."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
         machine = f.read()  # containers and network namespaces share it
-    ranks = [None] * dist.get_world_size(group)
-    dist.all_gather_object(ranks, (machine, torch.get_num_threads(), os.sched_getaffinity(0)),
-                           group=group)
+    ranks = gathered(group, (machine, torch.get_num_threads(), os.sched_getaffinity(0)))
     here = [r for r in ranks if r[0] == machine]
     threads, processors = sum(r[1] for r in here), len(set().union(*(r[2] for r in here)))
     if threads + len(here) <= processors:

@@ -10,7 +10,7 @@ import statistics
 import torch.distributed as dist
 
 from . import commands
-from .common import ModuleHook, agree, folder_of_rank_0, let_go, want_count, want_number
+from .common import ModuleHook, by_rank_0, folder_of_rank_0, let_go, want_count, want_number
 from .measure import document, exchange_costs, slowest
 from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
@@ -143,7 +143,6 @@ class Tuner:
 
     def _take_up(self, steps):
         """All ranks go on by a plan of these steps. Returns what it predicts of one."""
-        found, failure = [None], None
         forward, backward, update = (statistics.median(s[i] for s in steps) for i in (1, 2, 3))
         ready = {n: statistics.median(s[4][n] for s in steps if n in s[4])
                  for n in self.state.parameters if any(n in s[4] for s in steps)}
@@ -152,32 +151,19 @@ class Tuner:
             costs = self.network or os.path.join(folder, "network.json")
             if not self.network:
                 self._measure_network(folder, costs)
-            if dist.get_rank(self.group) == 0:
-                try:
-                    found[0] = self._plan(folder, costs, document(
-                        self.state.parameters, forward, backward, ready, update))
-                except (OSError, ValueError) as e:
-                    failure = e
-        agree(self.group, failure)
-        dist.broadcast_object_list(found, 0 if self.group is None else
-                                   dist.get_global_rank(self.group, 0), group=self.group)
-        self.state.take(found[0], "the plan of tune")
-        return found[0]["predicted"]["iteration_s"]
+            plan = by_rank_0(self.group, lambda: self._plan(folder, costs, document(
+                self.state.parameters, forward, backward, ready, update)))
+        self.state.take(plan, "the plan of tune")
+        return plan["predicted"]["iteration_s"]
 
     def _measure_network(self, folder, path):
         """By the messages of the job's way; rank 0 writes a gf-profile (network half)."""
-        failure = None
         if self.state.device is None:
             exchange_costs(path, self.budget_s, group=self.group, halves=bool(self.state.options))
             return
         table = os.path.join(folder, "network.txt")
         all_reduce_costs(table, device=self.state.device, group=self.group)
-        if dist.get_rank(self.group) == 0:
-            try:
-                commands.run(["gf-profile", "--import", table, "-o", path])
-            except (OSError, ValueError) as e:
-                failure = e
-        agree(self.group, failure)
+        by_rank_0(self.group, lambda: commands.run(["gf-profile", "--import", table, "-o", path]))
 
     def _plan(self, folder, network_file, model):
         path = os.path.join(folder, "model.json")

@@ -10,7 +10,7 @@ import time
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, folder_of_rank_0, warn, write_whole
+from .common import by_rank_0, folder_of_rank_0, gathered, warn, write_whole
 from .plan import WITHOUT_PLAN
 
 _TURNS, _UNCOUNTED = 5, 3
@@ -119,9 +119,7 @@ def _take_turns(jobs, group, steps):
                 job()
                 if i >= 0:
                     times.append(time.perf_counter() - start)
-    ranks = [None] * dist.get_world_size(group)
-    dist.all_gather_object(ranks, took, group=group)
-    took = [list(map(max, zip(*of))) for of in zip(*ranks)]
+    took = [list(map(max, zip(*of))) for of in zip(*gathered(group, took))]
     for of in took if dist.get_rank(group) == 0 else ():
         turns = [statistics.median(of[i:i + steps]) for i in range(0, len(of), steps)]
         if max(turns) > _MUCH * min(turns):
@@ -141,33 +139,25 @@ def adapt(nothing, job, state, model, network, steps, also=()):
     measured. Of shards one plan tells what their messages cost, by the units that the model has. On
     all ranks; rank 0 has the files."""
     group, halves = state.group, bool(state.options)
-    rank, found, failure = dist.get_rank(group), [None], None
     size = sum(p.numel() * p.element_size() for p in state.parameters.values())
     kinds = [["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)]]
     kinds = [state.options] * halves + kinds * (not halves) + [[*state.options, *options] for options in also]
     with folder_of_rank_0(group) as folder:
-        if rank == 0:
-            try:
-                compute, costs = _read(model), _read(network)
-                found[0] = [_plan(folder, compute, costs, options) for options in kinds]
-            except (OSError, ValueError, KeyError) as e:
-                failure = e
-        agree(group, failure)
-        dist.broadcast_object_list(found, 0 if group is None else dist.get_global_rank(group, 0),
-                                   group=group)
+        def make():
+            documents = _read(model), _read(network)
+            return [_plan(folder, *documents, options) for options in kinds]
+        plans = by_rank_0(group, make, (OSError, ValueError, KeyError))
         for _ in range(_SETTLE):
             job()
-        plans = [functools.partial(state.take, *state.former())]
-        plans += [functools.partial(state.take, plan) for plan in found[0]]
-        times = _take_turns([(state.rest, nothing), *((take, job) for take in plans)], group, steps)
-        if rank == 0:
-            try:
-                documents = _fitted(folder, compute, costs, kinds, found[0], times, halves)
-                for path, document in zip((model, network), documents):
-                    write_whole(path, json.dumps(document, indent=1) + "\n")
-            except (OSError, RuntimeError, ValueError, KeyError) as e:
-                failure = e
-        agree(group, failure)
+        takes = [functools.partial(state.take, *state.former())]
+        takes += [functools.partial(state.take, plan) for plan in plans]
+        times = _take_turns([(state.rest, nothing), *((take, job) for take in takes)], group, steps)
+
+        def fit():
+            documents = _fitted(folder, _read(model), _read(network), kinds, plans, times, halves)
+            for path, document in zip((model, network), documents):
+                write_whole(path, json.dumps(document, indent=1) + "\n")
+        by_rank_0(group, fit, (OSError, RuntimeError, ValueError, KeyError))
 
 
 def _fitted(folder, compute, costs, kinds, plans, times, halves):

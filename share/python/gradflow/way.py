@@ -6,9 +6,9 @@ import socket
 import time
 
 import torch
-import torch.distributed as dist
 
 from . import library as c
+from .common import gathered
 
 
 class Bucket:
@@ -272,6 +272,5 @@ def _own_gpus(device, group, runs):
     """Does every rank of the group say so, and have a GPU of its own?"""
     own = (socket.gethostname(), str(getattr(torch.cuda.get_device_properties(device), "uuid",
                                              device)))
-    found = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, (own, runs()), group=group)
+    found = gathered(group, (own, runs()))
     return len({gpu for gpu, _ in found}) == len(found) and all(well for _, well in found)
