@@ -18,8 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import commands
 from . import library as c
-from .common import (agree, by_rank_0, gathered, let_go, of_rank, on_gradient, rank_in, trained,
-                     want_folder, want_module, write_whole)
+from .common import (ModuleHook, agree, by_rank_0, gathered, let_go, of_rank, on_gradient, rank_in,
+                     trained, want_folder, want_module, write_whole)
 from .plan import read
 from .replicas import has_replicas, sharded, take_replicas
 
@@ -60,6 +60,36 @@ class Clock:
             return moment
         event, seen = self.settled
         return seen - moment.elapsed_time(event) * 1e-3
+
+
+class StepMoments:
+    """Hooks of the model take moments of a step until unhook(); the next step begins by _end(now)."""
+
+    def __init__(self, model, state):
+        self.state = state
+        self.seen = self.start = self.middle = self.last = None
+        self.moments = {}  # of gradients, by name
+        self.unhook = let_go(self, [model.register_forward_pre_hook(ModuleHook(self._forward)),
+                                    model.register_forward_hook(ModuleHook(self._backward)),
+                                    *state.tell(self._gradient)])
+
+    def _forward(self):
+        if self.seen == self.state.steps:  # more of the same step
+            return
+        now = self.state.clock.now()
+        if self.moments:
+            self.state.clock.settle()
+            self._end(now)
+        self._begin()
+
+    def _begin(self):
+        self.seen, self.moments, self.start = self.state.steps, {}, self.state.clock.now()
+
+    def _backward(self):
+        self.middle = self.state.clock.now()
+
+    def _gradient(self, name):
+        self.moments[name] = self.last = self.state.clock.now()
 
 
 class _Forward:

@@ -11,7 +11,8 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import ModuleHook, gathered, let_go, on_gradient, want_folder, weakly, write_trace, write_whole
+from .common import gathered, want_folder, write_trace, write_whole
+from .measure import StepMoments
 
 
 def _crowded(group):
@@ -80,7 +81,7 @@ class _Gradients:
         return out
 
 
-class Record:
+class Record(StepMoments):
     """Of a model of gradflow.ddp, from its next step on:
 
         record = gradflow.Record(model)     # lines=True: a line per step, on rank 0
@@ -106,23 +107,17 @@ class Record:
                             f"{type(model).__name__}")
         if statistics and not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
             raise TypeError("gradflow.Record: statistics: want PyTorch 2.1 or newer, got " + torch.__version__)
-        self.state, self.lines = model.gradflow, lines
+        super().__init__(model, model.gradflow)
+        self.lines = lines
         self.gradients = _Gradients(self.state.parameters, self.state.group) if statistics else None
         self.state.gradients = self.gradients
         self.exchange = None
         self.events = []
-        self.seen = self.start = self.middle = None
-        self.ready = {}
         on_gpu = self.state.clock.device is not None
         self.crowded = None if on_gpu else _crowded(self.state.group)
         dist.barrier(self.state.group)
         self.origin = time.perf_counter()
         self._attach()
-        self.hooks = [model.register_forward_pre_hook(ModuleHook(self._forward)),
-                      model.register_forward_hook(ModuleHook(self._backward))]
-        self.hooks += [on_gradient(p, weakly(self._gradient, n))
-                       for n, p in self.state.parameters.items()]
-        self.unhook = let_go(self, self.hooks)
 
     def _attach(self):
         """To the exchange, which may have taken the place of another."""
@@ -154,21 +149,12 @@ class Record:
 
     # --- moments of a step ---
 
-    def _forward(self):
-        if self.seen == self.state.way.steps:  # more of the same step
-            return
-        if self.ready:
-            self._end(self.state.clock.now())
+    def _begin(self):
         self._attach()
-        self.seen = self.state.way.steps
-        self.ready = {}
-        self.start = self.state.clock.now()
-
-    def _backward(self):
-        self.middle = self.state.clock.now()
+        super()._begin()
 
     def _gradient(self, name):
-        self.ready[name] = self.state.clock.now()
+        super()._gradient(name)
         if self.gradients:
             self.gradients.take(name, self.seen)
 
@@ -178,8 +164,7 @@ class Record:
 
     def _end(self, now):
         clock = self.state.clock
-        clock.settle()
-        ready = {n: clock.seconds(t) for n, t in self.ready.items()}
+        ready = {n: clock.seconds(t) for n, t in self.moments.items()}
         marks = [clock.seconds(t) for t in (self.start, self.middle)]
         marks += [max(ready.values()), clock.seconds(self.state.finished), clock.seconds(now)]
         for name, a, b in zip(("forward", "backward", "wait", "update"), marks, marks[1:]):

@@ -10,8 +10,8 @@ import statistics
 import torch.distributed as dist
 
 from . import commands
-from .common import ModuleHook, by_rank_0, folder_of_rank_0, let_go, want_count, want_number
-from .measure import document, exchange_costs, slowest
+from .common import by_rank_0, folder_of_rank_0, want_count, want_number
+from .measure import StepMoments, document, exchange_costs, slowest
 from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
 
@@ -19,7 +19,7 @@ _SETTLE = 5  # steps after which buckets and exchange stay as they are
 _log = logging.getLogger("gradflow")
 
 
-class Tuner:
+class Tuner(StepMoments):
     """What gradflow.ddp(..., tune=True) does, and gradflow.shard without a plan. Some steps are
     measured, each parameter's gradient in them; gf-profile measures the network for budget_s, in which training rests (between GPUs, the
     process group's all-reduces are measured instead); gf-plan, on rank 0, makes a plan, which all
@@ -36,16 +36,11 @@ class Tuner:
 
     def __init__(self, model, state, steps: int = 20, budget_s: float = 20, margin: float = 0.01,
                  options=(), network: str | None = None):
-        self.state, self.group = state, state.group
+        super().__init__(model, state)
+        self.group = state.group
         self.steps, self.budget_s, self.margin = steps, budget_s, margin
         self.options, self.network = [*state.options, *options], network
-        self.lines, self.seen, self.made = [], None, None
-        self.start = self.middle = self.last = None
-        self.moments = {}
-        self.hooks = [model.register_forward_pre_hook(ModuleHook(self._forward)),
-                      model.register_forward_hook(ModuleHook(self._backward))]
-        self.hooks += state.tell(self._gradient)
-        self.unhook = let_go(self, self.hooks)
+        self.lines, self.made = [], None
         self.course = self._course()
         next(self.course)
 
@@ -68,29 +63,13 @@ class Tuner:
     def report(self) -> str:
         return "\n".join(self.lines) + "\n"
 
-    # --- moments of a step ---
-
-    def _forward(self):
-        if self.seen == self.state.steps:  # more of the same step
-            return
-        clock, now = self.state.clock, self.state.clock.now()
-        self.seen = self.state.steps
-        if self.moments:
-            clock.settle()
-            self.made = (clock.whole(self.start, now), clock.between(self.start, self.middle),
-                         clock.between(self.middle, self.last),
-                         clock.between(self.state.finished, now),
-                         {n: clock.between(self.middle, t) for n, t in self.moments.items()})
-        self.moments = {}
-        self.start = clock.now()
-
-    def _backward(self):
-        self.middle = self.state.clock.now()
-
-    def _gradient(self, name):
-        self.moments[name] = self.last = self.state.clock.now()
-
     # --- what happens when ---
+
+    def _end(self, now):
+        clock = self.state.clock
+        self.made = (clock.whole(self.start, now), clock.between(self.start, self.middle),
+                     clock.between(self.middle, self.last), clock.between(self.state.finished, now),
+                     {n: clock.between(self.middle, t) for n, t in self.moments.items()})
 
     def advance(self):
         """At the end of a backward, where all ranks are."""
