@@ -301,13 +301,15 @@ class Periodic:
         """Between steps, on each rank: its own is as good as another's of the same shard. What is
         in flight arrives first, and still comes to the parameters when it is due."""
         self._settle()
-        means = self.changes[self.flight] if self.flight is not None else {}
         return keep({"version": 1, "steps": self.steps, "fragment": self.flight,
                      "ranks": dist.get_world_size(self.group),
                      "ways": {f: x.ways for f, x in enumerate(self.exchanges) if x},
-                     **{key: {n: t.clone() for n, t in of.items()} for key, of in
-                        (("anchors", self.anchors), ("velocities", self.velocities),
-                         ("means", means))}}, "version", "steps", "fragment", "ranks")
+                     **{key: {n: t.clone() for n, t in of.items()} for key, of in self._held(self.flight).items()}},
+                    "version", "steps", "fragment", "ranks")
+
+    def _held(self, fragment):
+        return {"anchors": self.anchors, "velocities": self.velocities,
+                "means": {} if fragment is None else self.changes[fragment]}
 
     def _want_fit(self, saved):
         """ValueError: it is of another model or plan."""
@@ -316,8 +318,7 @@ class Periodic:
         if fragment is not None and not 0 <= fragment < len(self.changes):
             raise ValueError(f"state: fragment: want less than the plan's {len(self.changes)}, "
                              f"got {fragment}")
-        at = {} if fragment is None else self.changes[fragment]
-        for key, of in (("anchors", self.anchors), ("velocities", self.velocities), ("means", at)):
+        for key, of in self._held(fragment).items():
             if {n: t.shape for n, t in saved[key].items()} != {n: t.shape for n, t in of.items()}:
                 raise ValueError(f"state: {key}: want those of this model and plan, got others")
 
@@ -336,9 +337,7 @@ class Periodic:
         self._settle()
         if saved is not None:
             self.steps, self.flight = saved["steps"], saved["fragment"]
-            at = {} if self.flight is None else self.changes[self.flight]
-            for key, of in (("anchors", self.anchors), ("velocities", self.velocities),
-                            ("means", at)):
+            for key, of in self._held(self.flight).items():
                 for n, t in of.items():
                     t.copy_(saved[key][n])
         self.join()
