@@ -74,7 +74,7 @@ class InPlace:
     def __init__(self, device):
         self.device = device if device.type == "cuda" else None
         self.side = Side(device) if self.device else None
-        self.stream = self.side and self.side.stream
+        self.stream = self.side and self.side.stream  # the exchange's
         self.steps = 0
 
     def take(self, exchange, bucket, buffer):
@@ -87,11 +87,14 @@ class InPlace:
     def finish(self, exchange, pending):
         """Backward has ended: sets the futures of (future, bucket, buffer)."""
         exchange.wait()
+        self._set(pending)
+        self.steps += 1
+
+    def _set(self, pending):
         if self.side:
             self.side.lead()
         for future, _, buffer in pending:
             future.set_result(buffer)
-        self.steps += 1
 
     def is_late(self, step):  # pylint: disable=unused-argument
         return False
@@ -109,7 +112,7 @@ class InPlace:
         self.steps = steps
 
 
-class Copied:
+class Copied(InPlace):
     """Gradients go from copies: from a GPU by pinned memory of the host (by_host), or since means
     are handed out a step later (late).
 
@@ -123,12 +126,10 @@ class Copied:
     """
 
     def __init__(self, device, by_host, late=False, synchronous=0):
-        self.device = device if device.type == "cuda" else None
-        self.side = Side(device) if self.device else None
+        super().__init__(device)
         self.pinned = bool(self.device) and by_host
-        self.stream = None if by_host or not self.side else self.side.stream  # the exchange's
+        self.stream = None if by_host else self.stream
         self.late, self.synchronous = late, synchronous
-        self.steps = 0
         self.memory = [{}, {}]  # of even and of odd steps: {index of a bucket: tensor}
         self.flying = collections.deque()  # (event, bucket, copy) of this step, in order
         self.posted_s = 0.0     # late: when the step's copies were posted
@@ -193,12 +194,6 @@ class Copied:
             if self.pinned:
                 exchange.wait()
         self.steps += 1
-
-    def _set(self, pending):
-        if self.side:
-            self.side.lead()
-        for future, _, buffer in pending:
-            future.set_result(buffer)
 
     def _finish_late(self, exchange, pending):
         self.settle(exchange)
