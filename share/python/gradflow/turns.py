@@ -64,22 +64,14 @@ def _takes(document, step_s):
     return {**document, "model": model}
 
 
-def _times(network, factor):
-    """The network half, if messages cost so many times as much."""
+def _lines(network, times=1, more_s=0):
+    """The network half, if messages cost so many times as much; or if each begins so much later, as
+    where ranks wait for each other at each unit."""
     found = copy.deepcopy(network)
     for cost in found["network"]["allreduce"]:
         for line in (cost, *cost.get("larger", ())):
-            line["startup_s"] *= factor
-            line["per_byte_s"] *= factor
-    return found
-
-
-def _later(network, more_s):
-    """If each message begins so much later, as where ranks wait for each other at each unit."""
-    found = copy.deepcopy(network)
-    for cost in found["network"]["allreduce"]:
-        for line in (cost, *cost.get("larger", ())):
-            line["startup_s"] += more_s
+            line["startup_s"] = line["startup_s"] * times + more_s
+            line["per_byte_s"] *= times
     return found
 
 
@@ -165,21 +157,18 @@ def _fitted(folder, compute, costs, kinds, plans, times, halves):
     alone_s, plain_s, whole_s, *others_s = times
     compute = _takes(compute, alone_s)
 
-    def predicted(kind, costs):
-        return _plan(folder, compute, costs, kinds[kind])["predicted"]["iteration_s"]
+    def fit(change, name, kind, step_s, low=1 / _MOST_COST, high=_MOST_COST, none=1):
+        """The costs by change(x), where steps of that kind are predicted to take as long as they did."""
+        return change(_where(name, lambda x: _plan(folder, compute, change(x), kinds[kind])["predicted"]["iteration_s"],
+                             step_s, low, high, none))
 
     if halves:
-        costs = _later(costs, _where("costs of messages", lambda x: predicted(0, _later(costs, x)),
-                                     whole_s, *_LATER_S, none=0))
+        costs = fit(lambda x: _lines(costs, more_s=x), "costs of messages", 0, whole_s, *_LATER_S, none=0)
     else:
-        costs = _times(costs, _where("costs of messages", lambda x: predicted(0, _times(costs, x)),
-                                     whole_s, 1 / _MOST_COST, _MOST_COST))
-        costs = _beside(costs, _where(
-            "compute_slowdown", lambda x: predicted(1, _beside(costs, x)), others_s.pop(0), 1, _MOST_SLOWDOWN))
+        costs = fit(functools.partial(_lines, costs), "costs of messages", 0, whole_s)
+        costs = fit(functools.partial(_beside, costs), "compute_slowdown", 1, others_s.pop(0), 1, _MOST_SLOWDOWN)
     for i, step_s in enumerate(others_s, len(kinds) - len(others_s)):
-        costs = _processing(costs, plans[i], _where(
-            "costs of " + " ".join(kinds[i]), lambda x, i=i: predicted(i, _processing(costs, plans[i], x)), step_s,
-            1 / _MOST_COST, _MOST_COST))
+        costs = fit(functools.partial(_processing, costs, plans[i]), "costs of " + " ".join(kinds[i]), i, step_s)
     if not halves:
         costs["network"][WITHOUT_PLAN] = plain_s
     return compute, costs
