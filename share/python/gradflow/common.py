@@ -67,6 +67,14 @@ def warn(text):
     warnings.warn(text, stacklevel=level)
 
 
+def callers():
+    """Frames: that of the asking function's caller, its caller's, and so on."""
+    frame = sys._getframe(2)
+    while frame:
+        yield frame
+        frame = frame.f_back
+
+
 def let_go(owner, hooks):
     """Removes these hooks, in a list or a dictionary, when owner is gone, or when what this returns
     is called."""

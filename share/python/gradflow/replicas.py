@@ -3,13 +3,12 @@
 from __future__ import annotations
 import dataclasses
 import json
-import sys
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from .common import agree
+from .common import agree, callers
 from .exchange import Exchange, Plan, check_plan, job, keep, kept, misfit
 from .plan import PlanError, read
 
@@ -110,9 +109,7 @@ def _refuse(*_, **__):
 def _parameters():
     """Whose gradients the shard of the hook's call is made of: fully_shard leaves out those that
     have none. PyTorch tells no hook, but its caller knows; None: this PyTorch's does not."""
-    frame = sys._getframe(1)
-    while frame and frame.f_code.co_name != "foreach_reduce":
-        frame = frame.f_back
+    frame = next((f for f in callers() if f.f_code.co_name == "foreach_reduce"), None)
     found = frame.f_locals.get("fsdp_params") if frame else None
     return found and [getattr(p, "_param_fqn", None) or str(i) for i, p in enumerate(found)]
 

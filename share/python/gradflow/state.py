@@ -6,7 +6,6 @@ import inspect
 import json
 import logging
 import os
-import sys
 import weakref
 from typing import Any
 
@@ -16,7 +15,7 @@ from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
-from .common import (agree, let_go, on_gradient, trained, want_count, want_module, want_number,
+from .common import (agree, callers, let_go, on_gradient, trained, want_count, want_module, want_number,
                      warn, weakly)
 from .exchange import (Exchange, Plan, agreed, check_plan, device_of, job, keep, kept, misfit,
                        runs_between_gpus, wants)
@@ -93,13 +92,10 @@ def _check_bare(model):
 def _is_wrapped(model):
     """By another DistributedDataParallel model, which is calling this one, as accelerate's
     prepare() has it. Others may be left from an attempt that failed."""
-    frame = sys._getframe(1)
-    while frame:
-        caller = frame.f_locals.get("self")
+    for caller in (frame.f_locals.get("self") for frame in callers()):
         if issubclass(type(caller), DistributedDataParallel) and \
                 vars(caller).get("_modules", {}).get("module") is model:
             return True
-        frame = frame.f_back
     return False
 
 
@@ -166,10 +162,7 @@ def _original(name):
 def _in_functional_call():
     """Of torch.func, or of torch.nn.utils.stateless: for one call the model has other parameters
     than its own."""
-    frame = sys._getframe(1)
-    while frame and frame.f_code.co_name not in ("functional_call", "_functional_call"):
-        frame = frame.f_back
-    return frame is not None
+    return any(frame.f_code.co_name in ("functional_call", "_functional_call") for frame in callers())
 
 
 def _is_in_backward():
