@@ -280,20 +280,29 @@ def _unsynced(model):
         model.set_requires_gradient_sync(True)
 
 
-class _Nothing:
-    """An all-gather or a reduce-scatter of fully_shard's that moves nothing: each part of what is
-    gathered is this rank's."""
+class Calls:
+    """What fully_shard calls: an AllGather or a ReduceScatter."""
+
+    def __init__(self, call, before=None):
+        self.call, self.before = call, before
 
     def allocate(self, size, *, dtype, device):
+        if self.before:
+            self.before()
         return torch.empty(*size, dtype=dtype, device=device)
 
-    def __call__(self, output_tensor, input_tensor, group, *_, **__):
-        own = input_tensor
-        if own.numel() > output_tensor.numel():
-            own = own.chunk(group.size())[group.rank()]
-        for part in output_tensor.split(own.numel()):
-            if part.data_ptr() != own.data_ptr():  # a part of the whole itself
-                part.copy_(own)
+    def __call__(self, *args, **how):
+        return self.call(*args, **how)
+
+
+def _copy_own(output_tensor, input_tensor, group, *_, **__):
+    """Moves nothing: each part of what is gathered is this rank's."""
+    own = input_tensor
+    if own.numel() > output_tensor.numel():
+        own = own.chunk(group.size())[group.rank()]
+    for part in output_tensor.split(own.numel()):
+        if part.data_ptr() != own.data_ptr():  # a part of the whole itself
+            part.copy_(own)
 
 
 @contextlib.contextmanager
@@ -320,7 +329,7 @@ def exchanging_nothing(model):
     with _as_they_are(model):
         take_replicas([g for _, _, g in sharded(model)])
         for _, _, g in sharded(model):
-            g._all_gather_comm = g._reduce_scatter_comm = _Nothing()
+            g._all_gather_comm = g._reduce_scatter_comm = Calls(_copy_own)
             g._all_reduce_hook = None
         yield
 

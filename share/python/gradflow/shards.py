@@ -12,7 +12,7 @@ import torch.distributed as dist
 from . import library as c
 from .common import agree, named, trained
 from .exchange import Exchange, Plan, agreed
-from .measure import Clock
+from .measure import Calls, Clock
 from .plan import PlanError, between, blocks, check_names, units, want, within
 from .replicas import Replicas, groups_of, has_replicas, sharded, take_replicas
 from .tune import Tuner
@@ -137,21 +137,6 @@ class _Compute(Clock):
             yield
         finally:
             self.waited_s += time.perf_counter() - start
-
-
-class _Calls:
-    """What fully_shard calls: an AllGather or a ReduceScatter."""
-
-    def __init__(self, call, before=None):
-        self.call, self.before = call, before
-
-    def allocate(self, size, *, dtype, device):
-        if self.before:
-            self.before()
-        return torch.empty(*size, dtype=dtype, device=device)
-
-    def __call__(self, *args, **how):
-        return self.call(*args, **how)
 
 
 class _Gathering(dist.Work):
@@ -301,8 +286,8 @@ class Shards:
                 self.finish()
             return None
 
-        module.set_custom_all_gather(_Calls(gather))
-        module.set_custom_reduce_scatter(_Calls(scatter, lambda: self.finish(max(
+        module.set_custom_all_gather(Calls(gather))
+        module.set_custom_reduce_scatter(Calls(scatter, lambda: self.finish(max(
             1, getattr(g.comm_ctx, "reduce_scatter_max_input_buffers", 1)))))
 
     def _exchange(self, g, group):
