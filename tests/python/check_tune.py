@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 import torch
 import torch.distributed as dist
@@ -131,9 +132,14 @@ def failed():
     assert state.plan is None and "holds some back" in state.tuner.report(), state.tuner.report()
     path, os.environ["PATH"] = os.environ["PATH"], "/nonexistent"
     state = tuned()
-    os.environ["PATH"] = path
     assert state.plan is None and "gf-profile: want it in PATH" in state.tuner.report(), \
         state.tuner.report()
+    # where one rank alone lacks it, the others do not wait for that rank
+    os.environ["PATH"] = "/nonexistent" if dist.get_rank() == 1 else path
+    begun = time.monotonic()
+    forked.raises(lambda: gradflow.exchange_costs("network.json"), "gf-profile: want it in PATH")
+    os.environ["PATH"] = path
+    assert time.monotonic() - begun < 10
 
 
 class Routed(torch.nn.Module):

@@ -486,11 +486,16 @@ def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
     if dist.get_world_size(group) == 1:
         raise ValueError("exchange_costs: want two ranks or more, one has nothing to exchange")
     want_folder("exchange_costs", path, group)
-    failure = done = None
+    failure = command = done = None
+    try:  # before the others wait for this rank
+        command = commands.find("gf-profile")
+    except OSError as e:
+        failure = e
+    agree(group, failure)
     place = of_rank(group, f"{_address(group)}:{_free_port()}")
     try:  # a launcher's variables are of this job, not of the one that measures
         done = subprocess.run(
-            [commands.find("gf-profile"), "-q", "--join", place, "--rank", str(dist.get_rank(group)),
+            [command, "-q", "--join", place, "--rank", str(dist.get_rank(group)),
              "--ranks", str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
              str(max_bytes), "--points", "callers_memory=on",
              *["--collectives", "all_reduce,reduce_scatter,all_gather"] * halves],
