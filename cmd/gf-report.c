@@ -188,6 +188,7 @@ static int against(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
+	static const char *const of_report[] = {"plot", "costs", "table"};
 	struct arguments a = {0};
 	struct gf_error err = {""};
 	int rc;
@@ -195,9 +196,10 @@ int main(int argc, char **argv)
 	gf_cli_parse(&command, argc, argv, &a);
 	rc = a.cli.nfiles ? gf_cli_try_outputs(&a.cli, &err)
 			  : gf_error_set(&err, -EINVAL, "want the traces of a job");
-	if (rc == 0 && alone(&a) && (a.plot || a.costs))
-		rc = gf_error_set(&err, -EINVAL, "%s: want a report, got --profile -",
-				  a.plot ? "--plot" : "--costs");
+	for (size_t i = 0; rc == 0 && alone(&a) && i < GF_ARRAY_LENGTH(of_report); i++)
+		if (gf_cli_given(&a.cli, of_report[i]))
+			rc = gf_error_set(&err, -EINVAL, "--%s: want a report, got --profile -",
+					  of_report[i]);
 	rc = rc ?: (a.against ? against(&a, &err) : report(&a, &err));
 	return gf_cli_exit(&a.cli, rc, false, &err);
 }

@@ -392,6 +392,7 @@ is() {
 	2|pipe/a: want a regular file|pipe
 	2|--profile: want a folder with all traces, got 2 files|$data/import/kineto-gloo-0.json $data/import/kineto-gloo-1.json --profile p.json
 	2|--plot: want a report|run.json --profile - --plot x.csv
+	2|--table: want a report|run.json --profile - --table=csv
 	2|--plot: want traces with steps|$data/import/inspector.jsonl --plot x.csv
 	2|as the first file is|run.json $data/import/inspector.jsonl
 	END
