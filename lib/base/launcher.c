@@ -19,3 +19,10 @@ const struct gf_launcher *gf_launcher_named(char *(*variable)(const char *name))
 		l++;
 	return l->rank ? l : NULL;
 }
+
+const struct gf_launcher *gf_launcher_find(char *(*variable)(const char *name))
+{
+	const struct gf_launcher *l = gf_launcher_named(variable);
+
+	return l && (!l->step_size || variable(l->step_size)) ? l : NULL;
+}

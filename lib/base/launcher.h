@@ -14,5 +14,7 @@ extern const struct gf_launcher gf_launchers[];
 
 /* The launcher that the environment names; `variable` is getenv. NULL: none. */
 const struct gf_launcher *gf_launcher_named(char *(*variable)(const char *name));
+/* The same, if it has started this very process. */
+const struct gf_launcher *gf_launcher_find(char *(*variable)(const char *name));
 
 #endif

@@ -99,7 +99,6 @@ static int check_meeting(const struct gradflow_exchange_options *o, struct gf_er
 	static const char *const names[] = {"LAUNCHED", "MPI", "PLACE", "ALLGATHER"};
 	const bool by_place = o->meet == GRADFLOW_MEET_PLACE;
 	const bool by_gather = o->meet == GRADFLOW_MEET_ALLGATHER;
-	const struct gf_launcher *l = gf_launcher_named(getenv);
 
 	if ((unsigned)o->meet >= GF_ARRAY_LENGTH(names))
 		return gf_error_set(err, -EINVAL, "meet: want a GRADFLOW_MEET_, got %d",
@@ -114,7 +113,7 @@ static int check_meeting(const struct gradflow_exchange_options *o, struct gf_er
 				    "allgather: want it with GRADFLOW_MEET_ALLGATHER alone, got "
 				    "%s with GRADFLOW_MEET_%s",
 				    by_gather ? "none" : "one", names[o->meet]);
-	if (o->meet == GRADFLOW_MEET_LAUNCHED && !(l && (!l->step_size || getenv(l->step_size))))
+	if (o->meet == GRADFLOW_MEET_LAUNCHED && !gf_launcher_find(getenv))
 		return gf_error_set(err, -EINVAL,
 				    "meet: want a launcher (mpirun, srun) that has started this "
 				    "process, found none: ask for GRADFLOW_MEET_PLACE, _ALLGATHER "
