@@ -128,6 +128,17 @@ static bool harder(const struct gf_outcome *a, const struct gf_outcome *b)
 	return a->period_steps < b->period_steps;
 }
 
+/* Are ranks busy there, and in all places that are easier in each respect? */
+static bool keeps_busy(const struct gf_row *rows, size_t n, const struct gf_outcome *o)
+{
+	for (const struct gf_row *r = rows; r < rows + n; r++)
+		if (!r->left_out && r->outcome.efficiency < busy && r->outcome.ranks <= o->ranks &&
+		    r->outcome.bandwidth_bytes_per_s >= o->bandwidth_bytes_per_s &&
+		    r->outcome.period_steps >= o->period_steps)
+			return false;
+	return true;
+}
+
 /* One plan in several places: the hardest that keeps ranks busy, and the worst. */
 static void add_scaling(const struct gf_row *rows, size_t n, struct gf_text *out)
 {
@@ -136,7 +147,7 @@ static void add_scaling(const struct gf_row *rows, size_t n, struct gf_text *out
 	for (r = rows; r < rows + n; r++) {
 		if (r->left_out)
 			continue;
-		if (r->outcome.efficiency >= busy &&
+		if (keeps_busy(rows, n, &r->outcome) &&
 		    (!good || harder(&r->outcome, &good->outcome)))
 			good = r;
 		if (!worst || r->outcome.efficiency < worst->outcome.efficiency)

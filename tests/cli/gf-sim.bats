@@ -933,6 +933,7 @@ replay() { # plan and options of gf-sim...
 	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe) last
 	gf-plan -q "${job[@]}" > f32.json
 	gf-plan -q --codecs q8 "${job[@]}" > q8.json
+	gf-topo -q --synthetic net:8@16Gb/s,20us | gf-plan -q --gpu v100 --algorithms rhd --model resnet50 - > rhd.json
 	gf-plan -q --codecs slow:bits=1.5,encode=2GB/s,decode=4GB/s "${job[@]}" > slow.json
 	while IFS='|' read -r options want; do
 		# shellcheck disable=SC2086
@@ -943,6 +944,7 @@ replay() { # plan and options of gf-sim...
 		f32.json|[0-9]+ ms a step on 32 ranks: [0-9]+ % of it waits for messages, so compute bounds it
 		f32.json --ranks 2,8,128|at least 90 % efficient up to [0-9]+ ranks; on 128 ranks [0-9]+ %, where [0-9]+ % of a step waits for messages, by a plan for 32 ranks \(--replan\)
 		f32.json --ranks 64,8,2 --bandwidth 100Gb/s,10Gb/s|at least 90 % efficient up to 64 ranks at 100 Gb/s; on 64 ranks at 10 Gb/s [0-9]+ %, .*
+		rhd.json --ranks 4,7,8|at least 90 % efficient up to 4 ranks; on 7 ranks [0-9]+ %, .*
 		f32.json --bandwidth 1Gb/s,100Gb/s|at least 90 % efficient from 32 ranks at 100 Gb/s on; on 32 ranks at 1 Gb/s [0-9]+ %, where [0-9]+ % .*
 		f32.json q8.json --bandwidth 1Gb/s,2Gb/s|fastest: q8
 		f32.json q8.json --bandwidth 1Gb/s,50Gb/s,100Gb/s|fastest: q8
