@@ -56,7 +56,7 @@ trace() {
 	# of two ranks nobody knows whose link it is
 	trace 1 > run.json
 	wants 0 gf-report run.json --table
-	[ "$(tail -n 1 out.txt)" = "cause: messages, for which a step waits 33 % of its time; next: gf-report TRACE --profile - | gf-plan --compare" ]
+	[ "$(tail -n 1 out.txt)" = "cause: messages, for which a step waits 33 % of its time; next: gf-report TRACE --plan PLAN --profile - | gf-plan --compare" ]
 	jq '.traceEvents |= map(if .cat == "message" then .dur = 1e4 else . end | .ts -= (.ts / 3e6 | floor) * 99e4)' run.json > fast.json
 	wants 0 gf-report fast.json --table
 	tail -n 1 out.txt | grep -q "^cause: compute, for which a step takes [0-9]* % of its time; next: nothing"

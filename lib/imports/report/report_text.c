@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "base/registry.h"
 #include "cli/human.h"
 #include "cli/table.h"
 #include "imports/report/report.h"
@@ -132,6 +133,7 @@ static void add_next(const struct gf_report_whole *r, struct gf_text *out)
 	const double late_s = one       ? s->ranks[s->slowest].cost_s
 			      : r->late ? r->ranks[r->latest].late_s
 					: 0;
+	const void *by = gf_named_find(gf_importers, 0, r->kind);
 
 	if (!r->nsteps || !(step_s > 0))
 		return;
@@ -149,8 +151,9 @@ static void add_next(const struct gf_report_whole *r, struct gf_text *out)
 	else if (exposed_s > GF_REPORT_LATE * step_s)
 		gf_text_addf(out,
 			     "cause: messages, for which a step waits %.0f %% of its time; next: "
-			     "gf-report TRACE --profile - | gf-plan --compare\n",
-			     100 * exposed_s / step_s);
+			     "gf-report TRACE %s--profile - | gf-plan --compare\n",
+			     100 * exposed_s / step_s,
+			     !by || gf_import_profiles(by) ? "" : "--plan PLAN ");
 	else
 		gf_text_addf(out,
 			     "cause: compute, for which a step takes %.0f %% of its time; next: "
