@@ -197,6 +197,7 @@ void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 		a->servers = p->servers;
 	if (a->shard < 0 && gf_shard_is_used(&p->shard)) {
 		a->shard = p->shard.method;
+		a->shard_ranks = p->shard.group_ranks < p->ranks ? p->shard.group_ranks : 0;
 		a->memory = p->memory;
 	}
 }

@@ -41,6 +41,7 @@ struct gf_axes {
 	/* The outermost level across which shards lie; NULL: all ranks. How units are cut
 	 * (planner/shards.h); NULL: as is best. Both owned. */
 	char *shard_level, *shard_units;
+	int shard_ranks; /* without a level: that share a copy in a plan that is followed; 0: all */
 	size_t shard_ahead;           /* open: SIZE_MAX */
 	int shard_keep;               /* of gf_shard_keeps; open: 0 */
 	struct gf_memory_plan memory; /* zeros: nothing is asked of it */
@@ -54,8 +55,8 @@ struct gf_axes {
 void gf_axes_init(struct gf_axes *axes);
 void gf_axes_release(struct gf_axes *axes);
 
-/* Sets open axes as in the plan: selection, staleness, servers, and shards, of one copy. Borrows
- * from the plan. */
+/* Sets open axes as in the plan: selection, staleness, servers and shards. Borrows from the
+ * plan. */
 void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
 
 /* Wishes of these axes, which are no keys of a plan, as keys of --staleness and --period; of a

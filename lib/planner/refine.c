@@ -291,6 +291,7 @@ void gf_request_follow(struct gf_request *r, struct gf_axes *axes, const struct 
 	if (!r->system && p->system && gf_system_find(p->system))
 		r->system = p->system;
 	gf_axes_follow(axes, p);
+	r->reproducible |= p->reproducible;
 	if (!r->codecs)
 		r->codecs = gf_plan_codecs(p, codecs);
 }

@@ -174,7 +174,13 @@ static int find_copy(const struct gf_axes *a, const struct gf_fabric *f, int *ra
 {
 	int below;
 
-	*ranks = f->ranks;
+	*ranks = a->shard_ranks ? a->shard_ranks : f->ranks;
+	if (f->ranks % *ranks != 0)
+		return gf_error_set(
+			err, -EINVAL,
+			"--shard: want ranks that make whole copies of %d (key across), "
+			"got %d",
+			*ranks, f->ranks);
 	if (!a->shard_level)
 		return 0;
 	below = levels_below(f, a->shard_level, "--shard: across: want a level", err);

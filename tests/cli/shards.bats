@@ -182,6 +182,10 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 	wants 2 gf-plan --refine trace.json plan.json
 	says '--refine: want a plan without shards, whose traces say what all-reduces take, got zero3'
 	gf-sim -q --replan --ranks 16 plan.json | jq -es 'any(.shard == "zero3")'
+	# copies stay as large
+	gf-plan -q --gpu h100 --batch 1 --shard zero3:across=gpu gpt2-small dgx-h100-4x8 > copies.json
+	gf-sim -q --replan copies.json | jq -es 'map(.memory_bytes) | length == 2 and .[0] == .[1]'
+	fails gf-sim -q --replan --ranks 12 copies.json
 	gf-sim -q --ranks 4,8,16 plan.json | jq -es '.[0].memory_bytes > .[2].memory_bytes'
 	gf-plan --explain --model resnet50 --shard zero3 "$share/topologies/4x2-1gbe.json" | grep -q '^lane 1 '
 }
