@@ -330,34 +330,43 @@ static int note_others(const struct gf_request *r, const struct gf_task *t, cons
 	return 0;
 }
 
+int gf_task_keeps(const struct gf_plan *p, double bound, int tries, double *less,
+		  struct gf_error *err)
+{
+	GF_FREED double *errors = gf_xcalloc(p->nmessages, sizeof(*errors));
+	double most = bound > 0 ? gf_sim_step_error(p, errors) : 0;
+
+	for (size_t i = 0; i < p->nmessages; i++)
+		most = fmax(most, errors[i]);
+	if (most <= bound)
+		return 0;
+	gf_error_set(err, -ENOTSUP,
+		     "--max-error: want at most %g of each message, got %.1e of one whose tensors "
+		     "share blocks of a codec: allow f32, too (--codecs)",
+		     bound, most);
+	/* first what its tensors may have, then another codec */
+	*less *= tries < 4 ? 0.99 * bound / most : 0.5;
+	return tries < 8 ? 1 : -ENOTSUP;
+}
+
 int gf_task_plan_within(const struct gf_task *t, gf_task_planner *make, struct gf_plan *p,
 			struct gf_error *err)
 {
-	enum { TRIES = 8 };
-	const double bound = t->problem.max_error;
 	struct gf_task tighter = *t;
-	double most = 0;
+	struct gf_error unread;
+	int rc = 1;
 
-	for (int i = 0; i < TRIES; i++) {
-		int rc = make(&tighter, p, err);
-
-		if (rc < 0 && i)
-			break;
-		if (rc < 0 || !(bound > 0) || !p->predicted)
-			return rc;
-		gf_sim_predict_error(p);
-		most = p->predicted->error;
-		for (size_t k = 0; k < p->nmessages; k++)
-			most = fmax(most, p->predicted->messages[k].error);
-		if (most <= bound)
-			return 0;
-		tighter.problem.max_error *= 0.99 * bound / most;
-		gf_plan_release(p);
+	for (int i = 0; rc > 0; i++) {
+		if (i)
+			gf_plan_release(p);
+		rc = make(&tighter, p, i ? &unread : err);
+		if (rc < 0)
+			return i ? -ENOTSUP : rc;
+		rc = gf_task_keeps(p, t->problem.max_error, i, &tighter.problem.max_error, err);
 	}
-	return gf_error_set(err, -ENOTSUP,
-			    "--max-error: want at most %g of each message, got %.1e of one whose "
-			    "tensors share blocks of a codec: allow f32, too (--codecs)",
-			    bound, most);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
 }
 
 static int plan_whole(const struct gf_request *r, const struct gf_task *t, struct gf_plan *p,

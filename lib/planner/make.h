@@ -130,6 +130,11 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy, struct
 
 typedef int gf_task_planner(const struct gf_task *t, struct gf_plan *p, struct gf_error *err);
 
+/* 0: each message of the plan rounds by no more than the bound (0: none). 1: not so, and `less`,
+ * which is what a message may be chosen by, is lower for another try; `tries` have been.
+ * -ENOTSUP: there have been enough. */
+int gf_task_keeps(const struct gf_plan *p, double bound, int tries, double *less,
+		  struct gf_error *err);
 /* A plan whose messages keep the task's bound on rounding. Tensors that share blocks of a codec may
  * round more than any of them would alone: then it is made again with a lower bound. -ENOTSUP: none
  * was found. */

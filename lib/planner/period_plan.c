@@ -318,7 +318,9 @@ static int predict(const struct gf_task *t, struct gf_plan *p, struct gf_error *
 int gf_task_add_period(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_network *network = t->outer.fabric.network;
+	struct gf_task tighter = *t;
 	struct gf_sim_result inner = {0};
+	struct gf_error unread;
 	int rc;
 
 	if (gf_period_has(&t->period, GF_PERIOD_EVERY))
@@ -329,8 +331,18 @@ int gf_task_add_period(const struct gf_task *t, struct gf_plan *p, struct gf_err
 	p->ranks = t->outer.fabric.ranks;
 	gf_network_free(p->network);
 	p->network = network ? gf_network_copy(network) : NULL;
-	p->period = t->period;
-	rc = settle(t, p, &inner, err);
+	rc = 1;
+	for (int i = 0; rc > 0; i++) {
+		GF_RELEASED(gf_plan_release) struct gf_plan outer = {0};
+
+		gf_list_free(&gf_message_record, p->period.messages, p->period.nmessages);
+		p->period = t->period;
+		rc = settle(&tighter, p, &inner, i ? &unread : err);
+		if (rc < 0)
+			return i ? -ENOTSUP : rc;
+		gf_period_outer(p, &outer);
+		rc = gf_task_keeps(&outer, t->outer.max_error, i, &tighter.outer.max_error, err);
+	}
 	rc = rc ?: gf_plan_check(p, err);
 	return rc ?: predict(t, p, err);
 }

@@ -217,6 +217,16 @@ static void set_codec(struct gf_plan *p, const char *codec)
 	}
 }
 
+/* Does a value keep the bound that is encoded once more in each merge of two sets? */
+static bool keeps(const struct gf_task *t, const char *codec)
+{
+	const double merges = ceil(log2(t->problem.fabric.ranks)), bound = t->problem.max_error;
+	const struct gf_codec *c = gf_codec_find(codec);
+
+	return !(bound > 0) || gf_codec_is_plain(codec) ||
+	       (c && c->rms * sqrt(1 + merges) <= bound);
+}
+
 /* Sets by that of the allowed codecs with which the plan is the fastest; the first of equals.
  * Between GPUs sets go as they are. */
 static int choose_codec(const struct gf_task *t, struct gf_plan *p, struct gf_error *err)
@@ -228,6 +238,8 @@ static int choose_codec(const struct gf_task *t, struct gf_plan *p, struct gf_er
 	if (gf_device_is_gpu(t->problem.fabric.device))
 		return 0;
 	for (size_t i = 0; t->set_codecs && t->set_codecs[i] && rc == 0; i++) {
+		if (!keeps(t, t->set_codecs[i]))
+			continue;
 		set_codec(p, t->set_codecs[i]);
 		rc = predict(t, p, err);
 		if (rc == 0 && p->predicted->iteration_s < least_s) {

@@ -47,6 +47,28 @@ all_codecs() {
 	END
 }
 
+@test "gf-plan --max-error: ... of sets, of outer messages, and where only another codec keeps it" {
+	# a few tensors with large values make the blocks of all round more
+	jq -n '{format: "gf-profile", version: 1, model: {name: "s", device: "cpu", batch_per_rank: 1, forward_s: 0.003,
+		backward_s: 0.04, update_s: 0, tensors: [range(40) | {name: "t\(.)", dtype: "f32", ready_s: (.001 * (. + 1)),
+			count_elems: (if . % 10 == 5 then 10 else 100 end),
+			gradient: {rms: (if . % 10 == 5 then 30 else 1 end), peak: 3.45, zeros: 0, correlation: 0}}]}}' > uneven.json
+	gf-topo --synthetic "host:2@1GB/s,10us net:4@10Mb/s,1ms" > topo.json
+	while IFS='|' read -r bound codecs options; do
+		# shellcheck disable=SC2086
+		gf-plan -q --max-error "$bound" $options > out.txt
+		jq -e --arg codecs "$codecs" '[(.messages + (.period.messages // []))[].codec] | unique | join(",") == $codecs' out.txt
+	done <<- 'END'
+		1e-6|f32|--selection gtopk --codecs f32,q8 --model resnet20 topo.json
+		0.1|q8|--selection gtopk --codecs f32,q8 --model resnet20 topo.json
+		0.1|f32|--codecs f32,q8 --policy single uneven.json topo.json
+		0.03|f32|--codecs f32 --period streaming:codecs=q8,f32,fragments=4,steps=64 uneven.json topo.json
+		0.2|f32,q8|--codecs f32 --period streaming:codecs=q8,f32,fragments=4,steps=64 uneven.json topo.json
+	END
+	wants 1 gf-plan -q --max-error 0.03 --codecs f32 --period streaming:codecs=q8,fragments=4,steps=64 uneven.json topo.json
+	says "--max-error: want at most 0.03 of each message, got 1.2e-01"
+}
+
 @test "the error of gradients that have less than nothing in common is one of as many as there are" {
 	gf-plan -q --model resnet50 gtopk-32-1gbe | jq '{format: "gf-profile", version: 1, model: (.model + {tensors: [
 		(.tensors[] | del(.type)) + {gradient: {rms: 1, zeros: 0, correlation: -0.1, peak: 4}}]})}' > measured.json
