@@ -265,19 +265,19 @@ void gf_comparison_text(const struct gf_comparison *c, bool json, size_t window,
 	add_marks(c, window, out);
 }
 
-/* How much a row's messages change a value at most, as a share; more for what leaves some out. What
- * makes the next forward wait counts as more than nothing. */
+/* How much a row's messages change a value at most, as a share; more for what leaves some out,
+ * takes old gradients or exchanges in few steps. What makes the next forward wait counts as more
+ * than nothing. */
 static double error_of(const struct gf_compared *r)
 {
 	const struct gf_select_plan *selection = gf_select_plan_find(r->plan.selection);
-	double most = !(selection && selection->traits & GF_SELECT_LOSSLESS) ? 1
-		      : r->automatic                                         ? 0
-									     : DBL_MIN;
+	double most = r->automatic ? 0 : DBL_MIN;
 
 	for (size_t i = 0; gf_codecs[i].name; i++)
 		if (strstr(r->plan.codecs, gf_codecs[i].name))
 			most = fmax(most, gf_codecs[i].error);
-	return most;
+	return most + !(selection && selection->traits & GF_SELECT_LOSSLESS) +
+	       (r->plan.staleness - 1) + (r->plan.period_steps > 0);
 }
 
 /* The first row, or another that takes as long and changes less. */
@@ -308,7 +308,8 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 	add_values(c, best, &by);
 	if (best->axis == GF_COMPARE_POLICIES && !best->across)
 		gf_text_addf(&by, " by %s", best->plan.algorithms);
-	gf_gain_text(c->now_s, c->given, &best->times, by.data, out);
+	gf_gain_text(c->now_s, c->given, best->whole,
+		     c->now_s < best->times.iteration_s ? "change nothing" : by.data, out);
 }
 
 /* --- pictures ------------------------------------------------------------- */

@@ -22,7 +22,7 @@ static void add_times(const struct gf_prediction *pr, struct gf_text *out)
 	gf_text_addf(out, "%s a step, %s of it exposed", gf_human_time(pr->iteration_s).text,
 		     gf_human_time(pr->exposed_comm_s).text);
 	/* the bound and the plan are sums in another order */
-	if (pr->lower_bound_s > 0)
+	if (isfinite(pr->iteration_s / pr->lower_bound_s))
 		gf_text_addf(out, ", %.1f %% above the bound",
 			     100 * fmax(pr->iteration_s / pr->lower_bound_s - 1, 0));
 	if (pr->iteration_high_s > 0)
@@ -187,12 +187,44 @@ void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *
 		add_memory(p, out);
 }
 
-void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, const char *by,
+/* What a rank would hold that kept all of it. */
+static double whole_bytes(const struct gf_plan *p)
+{
+	const struct gf_shard none = {0};
+	const struct gf_sim_input nothing = {.model = p->model};
+	struct gf_memory_use use;
+
+	gf_sim_memory(&(struct gf_memory_setting){p->model, &none, &p->memory, false, p->staleness},
+		      &nothing, NULL, &use);
+	return use.peak_bytes;
+}
+
+static bool default_fits(const struct gf_plan *p)
+{
+	return !p->memory.limit_bytes || whole_bytes(p) <= (double)p->memory.limit_bytes;
+}
+
+/* Of a plan whose memory counts: beside what keeps all. by: NULL: the line ends there. */
+static void gain_memory(const struct gf_plan *p, double now_s, const char *by, struct gf_text *out)
+{
+	gf_text_addf(
+		out, "DDP's default takes %s a step, %s times this, and holds %s a rank%s%s%s\n",
+		gf_human_time(now_s).text, gf_human_ratio(now_s / p->predicted->iteration_s).text,
+		gf_human_size(whole_bytes(p)).text, default_fits(p) ? "" : ", which does not fit",
+		by ? ": " : "", by ? by : "");
+}
+
+void gf_gain_text(double now_s, bool given, const struct gf_plan *p, const char *by,
 		  struct gf_text *out)
 {
 	const char *now = given ? "the plan that was given" : "DDP's default";
+	const struct gf_prediction *here = p->predicted;
 	const double gain = now_s / here->iteration_s;
 
+	if (!given && !default_fits(p)) {
+		gain_memory(p, now_s, by, out);
+		return;
+	}
 	if (fabs(gain - 1) < 0.0005)
 		gf_text_addf(out, "%s is as fast as this", now);
 	else if (fabs(gain - 1) < GF_GAIN_LEAST - 1)
@@ -209,33 +241,6 @@ void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, co
 		     by);
 }
 
-/* What a rank would hold that kept all of it. */
-static double whole_bytes(const struct gf_plan *p)
-{
-	const struct gf_shard none = {0};
-	const struct gf_sim_input nothing = {.model = p->model};
-	struct gf_memory_use use;
-
-	gf_sim_memory(&(struct gf_memory_setting){p->model, &none, &p->memory, false, p->staleness},
-		      &nothing, NULL, &use);
-	return use.peak_bytes;
-}
-
-/* Of a plan whose memory counts: beside what keeps all. */
-static void gain_memory(const struct gf_plan *p, double now_s, struct gf_text *out)
-{
-	const struct gf_prediction *here = p->predicted;
-	const double whole = whole_bytes(p);
-
-	gf_text_addf(out, "DDP's default takes %s a step, %s times this, and holds %s a rank",
-		     gf_human_time(now_s).text, gf_human_ratio(now_s / here->iteration_s).text,
-		     gf_human_size(whole).text);
-	gf_text_addf(out, "%s\n",
-		     p->memory.limit_bytes && whole > (double)p->memory.limit_bytes
-			     ? ", which does not fit"
-			     : "");
-}
-
 void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const struct gf_plan *p,
 		  struct gf_text *out)
 {
@@ -246,14 +251,14 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 	if (!(now_s > 0))
 		return;
 	if (!now && p->predicted->memory.peak_bytes > 0) {
-		gain_memory(p, now_s, out);
+		gain_memory(p, now_s, NULL, out);
 		return;
 	}
 	codecs = gf_plan_codecs_text(p);
 	gf_text_addf(&by, "%zu message%s, %s", p->nmessages, plural(p->nmessages), codecs);
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(&by, ", %s", gf_selection_title(&p->selection));
-	gf_gain_text(now_s, now != NULL, p->predicted, by.data, out);
+	gf_gain_text(now_s, now != NULL, p, by.data, out);
 }
 
 static void rule_table(const struct gf_rule *r, size_t window, struct gf_text *out)

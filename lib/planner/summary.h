@@ -18,10 +18,11 @@ void gf_plan_summary(const struct gf_plan *p, const char *open, struct gf_text *
 
 /*
  * The answer, one line: how many times as fast a step is as what the job has now, by what; below 1
- * % that there is nothing to change. now_s: a step of what the job has now (gf_request_now_s);
- * given: that is a plan that was given, not DDP's default. here: the times of the step.
+ * % that there is nothing to change, unless the plan has a limit of memory that DDP's default does
+ * not keep. now_s: a step of what the job has now (gf_request_now_s); given: that is a plan that
+ * was given, not DDP's default. p: with its prediction.
  */
-void gf_gain_text(double now_s, bool given, const struct gf_prediction *here, const char *by,
+void gf_gain_text(double now_s, bool given, const struct gf_plan *p, const char *by,
 		  struct gf_text *out);
 /* That line of a plan; nothing of a rule, or where nothing says what the job has now. */
 void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const struct gf_plan *p,

@@ -151,6 +151,26 @@ iteration() { # WANTED
 	# what makes no difference is not recommended, nor what changes values more than it must
 	wants 0 gf-plan --compare --over codecs resnet50 pipe-sgd-4-10gbe --flops 1e9
 	tail -n 1 err.txt | grep -qE "^gf-plan: DDP's default is (within 0\.[0-9] % of|as fast as) this .*: change nothing\$"
+	# of rows that are as fast: the one that changes gradients least
+	while IFS='|' read -r options want; do
+		# shellcheck disable=SC2086
+		wants 0 gf-plan --compare $options --gpu v100 resnet50 asc-wfbp-8x4-10gbe
+		tail -n 1 err.txt | grep -qE ": $want\$"
+	done <<- 'END'
+		--over staleness:codecs|staleness 1 with f16
+		--over periods:codecs|every with f16
+		--over periods,codecs=f16|f16
+	END
+	# a slower best row is no reason for a change; a default that does not fit is one
+	gf-plan -q --codecs q8 resnet20 4x2-1gbe > given.json
+	wants 0 gf-plan --compare --over codecs=f32 given.json
+	tail -n 1 err.txt | grep -qE '^gf-plan: 0\.[0-9]+ x the plan that was given .*: change nothing$'
+	wants 0 gf-plan --compare --over shards --memory 40GB --gpu h100 --batch 1 llama-3.2-1b dgx-h100-4x8
+	tail -n 1 err.txt | grep -qE "DDP's default takes .*, and holds 45.0 GiB a rank, which does not fit: zero1\$"
+	# what is reproducible stays so
+	gf-plan -q --reproducible resnet20 4x2-1gbe > ordered.json
+	gf-sim -q --bandwidth 500Mb/s --trace trace.json ordered.json > out.txt
+	gf-plan -q --refine trace.json ordered.json | jq -e .reproducible
 	wants 0 gf-plan --compare --over codecs "${job[@]}"
 	tail -n 1 err.txt | grep -qE ': f16$'
 	# where the best all-reduce is not the library's, DDP's default is a row of its own
