@@ -437,10 +437,14 @@ static void add_function(const struct gf_plan *p, struct gf_text *out)
 {
 	const char *dtype = dtype_of(p->messages[0].codec);
 
-	gf_text_addf(out, "]\n\n\n"
-			  "def shard(model):\n"
-			  "    \"\"\"shard(model), then the optimizer of its parameters\"\"\"\n"
-			  "    options = {}\n");
+	gf_text_addf(
+		out,
+		"]\n\n\n"
+		"def uses(module):  # how many modules have each parameter\n"
+		"    return Counter(p for m in module.modules() for p in m.parameters(False))\n\n\n"
+		"def shard(model):\n"
+		"    \"\"\"shard(model), then the optimizer of its parameters\"\"\"\n"
+		"    options = {}\n");
 	if (dtype[0])
 		gf_text_addf(out,
 			     "    options[\"mp_policy\"] = MixedPrecisionPolicy(\n"
@@ -453,7 +457,13 @@ static void add_function(const struct gf_plan *p, struct gf_text *out)
 			"        \"cuda\" if torch.cuda.is_available() else \"cpu\", (%d, %d),\n"
 			"        mesh_dim_names=(\"replicate\", \"shard\"))\n",
 			p->ranks / p->shard.group_ranks, p->shard.group_ranks);
-	gf_text_addf(out, "    rest = list(units)\n"
+	gf_text_addf(out, "    # modules that share a parameter with others (tied weights) are "
+			  "left to the root\n"
+			  "    everywhere = uses(model).items()\n"
+			  "    alone = [(own, keep) for names, keep in units if (own := [\n"
+			  "        n for n in names if uses(model.get_submodule(n)).items() <= "
+			  "everywhere])]\n"
+			  "    rest = list(alone)\n"
 			  "    while rest:  # inner modules first, the root last\n"
 			  "        names, keep = unit = next(u for u in rest if not any(\n"
 			  "            n.startswith(m + \".\") for m in u[0]\n"
@@ -464,7 +474,7 @@ static void add_function(const struct gf_plan *p, struct gf_text *out)
 			  "    fully_shard(model, reshard_after_forward=False, **options)\n");
 	if (p->shard.ahead > 1)
 		gf_text_addf(out,
-			     "    order = [model.get_submodule(names[0]) for names, _ in units]\n"
+			     "    order = [model.get_submodule(names[0]) for names, _ in alone]\n"
 			     "    for i, unit in enumerate(order):\n"
 			     "        unit.set_modules_to_forward_prefetch(order[i + 1:i + %zu])\n"
 			     "        unit.set_modules_to_backward_prefetch(order[:i][:-%zu:-1])\n",
@@ -479,7 +489,8 @@ static int emit_fsdp2(const struct gf_plan *p, const struct gf_emit_times *t, st
 	gf_emit_head(p, "units for torch.distributed.fsdp.fully_shard", out);
 	gf_text_addf(out, "# a unit per block, as by default");
 	add_times(t, "\n# these units", out);
-	gf_text_addf(out, "import torch\n"
+	gf_text_addf(out, "from collections import Counter\n\n"
+			  "import torch\n"
 			  "from torch.distributed.device_mesh import init_device_mesh\n"
 			  "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n\n"
 			  "# in the order of forward: modules, and whether they stay gathered\n"

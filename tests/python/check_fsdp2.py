@@ -42,11 +42,21 @@ def build():
     return Model()
 
 
-def planned(ranks, *options, latency="5us"):
+def build_tied():
+    """The head's weight is that of a layer within a block, and two layers of another block share theirs."""
+    model = build()
+    model.h.append(nn.Sequential(nn.Linear(24, 24), nn.Linear(24, 24)))
+    model.h[3][1].weight = model.h[3][0].weight
+    model.h.insert(0, nn.Sequential(nn.Linear(24, 24)))
+    model.head.weight = model.h[0][0].weight
+    return model
+
+
+def planned(ranks, *options, latency="5us", build=build):
     tensors = [{"name": n, "count_elems": p.numel(), "dtype": "f32", "ready_s": 1e-3 * (i + 1)}
                for i, (n, p) in enumerate(reversed(list(build().named_parameters())))]
     profile = {"format": "gf-profile", "version": 1,
-               "model": {"name": "tree", "forward_s": 0.01, "backward_s": 0.02, "tensors": tensors}}
+               "model": {"name": "tree", "forward_s": 0.01, "backward_s": 0.03, "tensors": tensors}}
     levels = f"host:2@1GB/s,{latency}" + (f" net:{ranks // 2}@1GB/s,{latency}" if ranks > 2 else "")
     topology = subprocess.run(["gf-topo", "--synthetic", levels], capture_output=True, text=True, check=True).stdout
     run = subprocess.run(["gf-plan", *options], input=json.dumps(profile) + topology,
@@ -55,18 +65,18 @@ def planned(ranks, *options, latency="5us"):
     return run.stdout
 
 
-def emitted(ranks, units, rest=""):
+def emitted(ranks, units, rest="", build=build):
     """Its functions. The default needs more memory, so any units are written."""
-    by_default, peak = (json.loads(planned(ranks, "-q", "--shard", "zero3:units=" + u))["predicted"]["memory"]["peak_bytes"]
+    by_default, peak = (json.loads(planned(ranks, "-q", "--shard", "zero3:units=" + u, build=build))["predicted"]["memory"]["peak_bytes"]
                         for u in ("fsdp2" + rest, units + rest))
     assert peak < by_default
     found = {}
-    text = planned(ranks, "--shard", f"zero3:units={units}{rest}", "--memory", str(int(peak)), "--emit", "fsdp2")
+    text = planned(ranks, "--shard", f"zero3:units={units}{rest}", "--memory", str(int(peak)), "--emit", "fsdp2", build=build)
     exec(compile(text, "shard.py", "exec"), found)
     return found
 
 
-def trains(shard):
+def trains(shard, build=build):
     """As the mean of what all ranks see does in one process."""
     whole, model = build(), build()
     shard(model)
@@ -106,6 +116,19 @@ def layers():
     for i, name in enumerate(order):
         assert state[name]._states_to_forward_prefetch == [state[n] for n in order[i + 1:i + 3]]
         assert state[name]._states_to_backward_prefetch == [state[n] for n in order[max(i - 2, 0):i][::-1]]
+
+
+def tied():
+    """What shares a parameter with another module is no unit of its own; a block that has all such modules is."""
+    pair = ("h.4.0.bias", "h.4.0.weight", "h.4.1.bias")
+    found = {}
+    exec(planned(2, "--shard", "zero3:units=block,ahead=2,keep=yes", "--emit", "fsdp2", latency="2ms", build=build_tied), found)
+    for shard, root in ((emitted(2, "layer", ",ahead=2,keep=no", build_tied)["shard"], pair), (found["shard"], ())):
+        model = trains(shard, build_tied)
+        got = groups(model)
+        assert tuple(sorted(("bias", "h.0.0.bias", "h.0.0.weight", "head.bias", *root))) in got, got
+        assert root or pair in got, got
+        assert model.head.weight is model.h[0][0].weight and model.h[4][0].weight is model.h[4][1].weight
 
 
 def copies():

@@ -5,7 +5,7 @@ load torch
 
 setup_file() { needs_torch; }
 
-@test "PyTorch, fully_shard: a plan's units, what it keeps and gathers ahead; replicas" {
-	able fsdp2 2 layers blocks
+@test "PyTorch, fully_shard: a plan's units, what it keeps and gathers ahead; tied weights; replicas" {
+	able fsdp2 2 layers blocks tied
 	able fsdp2 4 copies
 }
