@@ -148,6 +148,11 @@ extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
 /* The first line of every output of a plan. */
 void gf_emit_head(const struct gf_plan *p, const char *what, struct gf_text *out);
 
+/* -ENOTSUP: the target does not send all gradients (or, by_rank, those that PowerSGD leaves) as the
+ * plan does. */
+int gf_emit_check_sent(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
+		       struct gf_error *err);
+
 /* The share by which a step may take longer than predicted. */
 double gf_emit_doubt(const struct gf_plan *p);
 /* Does that time of a step gain enough over the target's default, as far as known? */

@@ -85,10 +85,8 @@ static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e, str
 	return 0;
 }
 
-/* -ENOTSUP: the target does not send all gradients (or, by_rank, those that PowerSGD leaves) as the
- * plan does. */
-static int check(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
-		 struct gf_error *err)
+int gf_emit_check_sent(const struct gf_plan *p, const struct gf_emitter *e, bool by_rank,
+		       struct gf_error *err)
 {
 	if (p->rule)
 		return 0;
@@ -218,7 +216,7 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t, stru
 		    struct gf_error *err)
 {
 	const bool rank = strcmp(gf_selection_name(&p->selection), "powersgd") == 0;
-	int rc = check(p, &gf_emitter_ddp, rank, err);
+	int rc = gf_emit_check_sent(p, &gf_emitter_ddp, rank, err);
 	char number[GF_JSON_REAL_TEXT];
 	const char *name;
 
@@ -305,7 +303,7 @@ static void add_groups(const struct gf_plan *p, struct gf_text *out)
 static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t, struct gf_text *out,
 			struct gf_error *err)
 {
-	int rc = check(p, &gf_emitter_horovod, false, err);
+	int rc = gf_emit_check_sent(p, &gf_emitter_horovod, false, err);
 	const char *name;
 
 	(void)t;

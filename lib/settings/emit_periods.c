@@ -9,14 +9,15 @@
 #include "settings/emit.h"
 #include "lists/gf_emitters.h"
 
-static int check_begin(const struct gf_emitter *e, const struct gf_period *o, struct gf_error *err)
+/* A step within a group is the program's own, with all gradients in f32. */
+static int check_step(const struct gf_plan *p, const struct gf_emitter *e, struct gf_error *err)
 {
-	if (!o->begin_steps)
-		return 0;
-	return gf_error_set(err, -ENOTSUP,
-			    "--emit %s: want no steps at the beginning with an exchange in each, "
-			    "got %zu",
-			    e->name, o->begin_steps);
+	if (p->period.begin_steps)
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit %s: want no steps at the beginning with an exchange in "
+				    "each, got %zu",
+				    e->name, p->period.begin_steps);
+	return gf_emit_check_sent(p, e, false, err);
 }
 
 /*
@@ -32,7 +33,7 @@ static int check_torchft(const struct gf_plan *p, bool *quantize, struct gf_erro
 	const struct gf_period *o = &p->period;
 	const char *codec = o->messages[0].codec;
 
-	if (check_begin(&gf_emitter_torchft, o, err))
+	if (check_step(p, &gf_emitter_torchft, err))
 		return -ENOTSUP;
 	for (size_t i = 1; i < o->nmessages; i++)
 		if (strcmp(o->messages[i].codec, codec) != 0)
@@ -116,6 +117,7 @@ const struct gf_emitter gf_emitter_torchft = {
 	.takes = GF_EMIT_PERIOD,
 	.program = "torchft",
 	.as_it_is = &gf_policy_ddp,
+	.takes_codec = gf_codec_is_plain,
 	.emit = emit_torchft,
 };
 
@@ -131,7 +133,7 @@ static int check_maxtext(const struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
 
-	if (check_begin(&gf_emitter_maxtext, o, err))
+	if (check_step(p, &gf_emitter_maxtext, err))
 		return -ENOTSUP;
 	if (o->fragments == 1 && (o->delay || o->mix > 0))
 		return gf_error_set(
@@ -191,5 +193,6 @@ const struct gf_emitter gf_emitter_maxtext = {
 	.takes = GF_EMIT_PERIOD,
 	.program = "MaxText",
 	.as_it_is = &gf_policy_ddp,
+	.takes_codec = gf_codec_is_plain,
 	.emit = emit_maxtext,
 };

@@ -2111,6 +2111,11 @@ sites() { # options...
 	--emit torchft --period post-local|want no steps at the beginning with an exchange in each, got 1000
 	--emit torchft --period diloco:codecs=q8|want outer codec f32 or fp8, got q8
 	--emit maxtext --period diloco:codecs=q8|want outer codec f32, got q8
+	--emit torchft --period diloco --codecs q8|--emit torchft: torchft has no codec q8
+	--emit torchft --period diloco --selection topk|--emit torchft: torchft has no selection topk
+	--emit torchft --period diloco --policy dear|--emit torchft: want whole messages, got split ones
+	--emit maxtext --period diloco --selection powersgd|--emit maxtext: MaxText has no selection powersgd
+	--emit maxtext --period diloco --staleness 2|--emit maxtext: MaxText has no stale gradients
 	--emit maxtext --period streaming:fragments=1|want 2 fragments or more with a delay or a mix, got 1
 	END
 }
