@@ -335,7 +335,8 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	return 0;
 }
 
-/* The codecs of the request that keep its bound as the target adds. The caller frees. */
+/* The codecs of the request that keep its bound as the target adds. The caller frees. The plan
+ * keeps it for a target that adds by the plan's algorithms. */
 static int bound_codecs(struct gf_request *r, const struct gf_emitter *e, const char ***kept,
 			struct gf_error *err)
 {
@@ -344,7 +345,8 @@ static int bound_codecs(struct gf_request *r, const struct gf_emitter *e, const 
 	double error;
 
 	*kept = NULL;
-	if (!(r->max_error > 0) || !r->codecs || !r->codecs[0])
+	if (!(r->max_error > 0) || !r->codecs || !r->codecs[0] ||
+	    !(e->takes & (GF_EMIT_CODECS | GF_EMIT_SHARDS)))
 		return 0;
 	for (i = 0; r->codecs[i];)
 		i++;

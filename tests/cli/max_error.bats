@@ -145,4 +145,7 @@ all_codecs() {
 	says "--max-error: want at most 1e-05, got "
 	fails emit --codecs "f32,$codec" --max-error 1e-5
 	says "change nothing"
+	# the outer messages of a period keep it, too
+	wants 1 gf-plan -q --model resnet50 --gpu h100 --emit torchft --period diloco:codecs=fp8 --codecs f32 --max-error 1e-3 4x2-1gbe
+	says "outer exchange: --max-error: want at most 0.001, the least is "
 }
