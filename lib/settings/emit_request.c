@@ -340,26 +340,32 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 static int bound_codecs(struct gf_request *r, const struct gf_emitter *e, const char ***kept,
 			struct gf_error *err)
 {
+	static const char *const plain[] = {"f32", NULL};
+	const char *const *codecs = r->codecs && r->codecs[0] ? r->codecs : plain;
 	const bool scattered = e->takes & GF_EMIT_SHARDS;
+	double error, least = INFINITY;
 	size_t n = 0, i;
-	double error;
 
 	*kept = NULL;
-	if (!(r->max_error > 0) || !r->codecs || !r->codecs[0] ||
-	    !(e->takes & (GF_EMIT_CODECS | GF_EMIT_SHARDS)))
+	if (!(r->max_error > 0) || !r->fabric.ranks ||
+	    !(e->takes & (GF_EMIT_CODECS | GF_EMIT_SHARDS)) || (r->system && codecs == plain))
 		return 0;
-	for (i = 0; r->codecs[i];)
+	for (i = 0; codecs[i];)
 		i++;
 	*kept = gf_xcalloc(i + 1, sizeof(**kept));
-	for (i = 0; r->codecs[i]; i++) {
-		error = gf_sim_library_error(r->codecs[i], r->fabric.ranks, scattered, r->model);
-		if (error <= r->max_error || gf_codec_is_plain(r->codecs[i]))
-			(*kept)[n++] = r->codecs[i];
-		else
+	for (i = 0; codecs[i]; i++) {
+		const bool is_plain = gf_codec_is_plain(codecs[i]);
+
+		error = gf_sim_library_error(codecs[i], r->fabric.ranks, scattered, r->model);
+		if (error <= r->max_error || (isnan(error) && is_plain))
+			(*kept)[n++] = codecs[i];
+		else if (!(error >= least))
 			gf_error_set(err, 1,
 				     "--emit %s: --max-error: want at most %g, got %.1e of %s on "
-				     "%d ranks: allow f32, too (--codecs)",
-				     e->name, r->max_error, error, r->codecs[i], r->fabric.ranks);
+				     "%d ranks%s",
+				     e->name, r->max_error, least = error, codecs[i],
+				     r->fabric.ranks,
+				     is_plain ? "" : ": allow f32, too (--codecs)");
 	}
 	r->codecs = *kept;
 	r->max_error = 0;

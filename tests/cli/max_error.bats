@@ -145,6 +145,12 @@ all_codecs() {
 	says "--max-error: want at most 1e-05, got "
 	fails emit --codecs "f32,$codec" --max-error 1e-5
 	says "change nothing"
+	# f32 rounds, too
+	for codecs in "--codecs f32,$codec" "--codecs f32" ""; do
+		# shellcheck disable=SC2086
+		fails emit $codecs --max-error 7e-8
+		says "--emit ddp: --max-error: want at most 7e-08, got 1.0e-07 of f32 on 32 ranks"
+	done
 	# the outer messages of a period keep it, too
 	wants 1 gf-plan -q --model resnet50 --gpu h100 --emit torchft --period diloco:codecs=fp8 --codecs f32 --max-error 1e-3 4x2-1gbe
 	says "outer exchange: --max-error: want at most 0.001, the least is "
