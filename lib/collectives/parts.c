@@ -62,9 +62,7 @@ static struct gf_range part_at(const struct gf_cut *cut, struct gf_range range, 
 	if (!cut->halves)
 		return behind(g, range, cut->back ? i : i + 1);
 	range = gf_halving_part(g, range, place);
-	if (place == parts - 1)
-		return range;
-	return gf_range_part(range, 2, !(g->me >> place & 1));
+	return place == parts - 1 ? range : gf_range_part(range, 2, !(g->me >> place & 1));
 }
 
 struct gf_pieces gf_pieces_of(struct gf_range range, const struct gf_cut *cut)

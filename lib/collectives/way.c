@@ -20,9 +20,7 @@ const char *gf_way_stage_at(const struct gf_way *way, size_t i)
 {
 	if (i >= way->nfactors || !has_stages(way))
 		return NULL;
-	if (way->stages[0])
-		return way->stages[i];
-	return gf_stage_unsaid(way->factors[i], false);
+	return way->stages[0] ? way->stages[i] : gf_stage_unsaid(way->factors[i], false);
 }
 
 bool gf_way_undivided(const struct gf_way *way)

@@ -69,7 +69,5 @@ double gf_stat_next_difference(const double *values, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		squares += values[i] * values[i];
-	if (count < 1)
-		return INFINITY;
-	return student(count) * sqrt(squares / (double)count);
+	return count < 1 ? INFINITY : student(count) * sqrt(squares / (double)count);
 }

@@ -232,9 +232,7 @@ static double trial_s(const struct why *y, const struct gf_plan *p)
 {
 	struct gf_sim_result result = {0};
 
-	if (gf_predict_plan(p, &y->fabric, &result, NULL) < 0)
-		return NAN;
-	return result.iteration_s;
+	return gf_predict_plan(p, &y->fabric, &result, NULL) < 0 ? NAN : result.iteration_s;
 }
 
 static void reset(struct why *y)

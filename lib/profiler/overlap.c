@@ -22,9 +22,7 @@ double gf_measure_slowdown(double lost_s, double busy_s)
 
 	if (!(lost_s > 0) || !(busy_s > 0))
 		return 1;
-	if (lost_s >= busy_s * (1 - 1 / most))
-		return most;
-	return 1 / (1 - lost_s / busy_s);
+	return lost_s >= busy_s * (1 - 1 / most) ? most : 1 / (1 - lost_s / busy_s);
 }
 
 double gf_measure_share_done(const struct gf_message_times *times, size_t count, double at_s)

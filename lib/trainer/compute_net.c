@@ -179,9 +179,7 @@ static int backward_early(struct gf_compute *c, float *grads, struct gf_error *e
 {
 	struct net *n = c->priv;
 
-	if (serves(&n->config))
-		return 0;
-	return gf_train_device_early(n->device, grads, err);
+	return serves(&n->config) ? 0 : gf_train_device_early(n->device, grads, err);
 }
 
 static double forward_s(const struct gf_compute *c)

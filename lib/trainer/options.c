@@ -337,9 +337,7 @@ int gf_train_load(const struct gf_train_options *o, struct gf_train_config *conf
 	forget(&t->model, o->model);
 	rc = rc ?: gf_train_complete(config, err);
 	rc = rc ?: heeds(&o->training, t, false, err);
-	if (rc || o->print_training || o->replay)
-		return rc;
-	return load_data(o, config, in, err);
+	return rc || o->print_training || o->replay ? rc : load_data(o, config, in, err);
 }
 
 void gf_train_unload(struct gf_train_config *config, struct gf_train_inputs *in)

@@ -74,9 +74,7 @@ static bool before(const struct pair *a, const struct pair *b)
 {
 	if (a->end_s != b->end_s)
 		return a->end_s < b->end_s;
-	if (a->lag_s != b->lag_s)
-		return a->lag_s < b->lag_s;
-	return a->nmessages < b->nmessages;
+	return a->lag_s != b->lag_s ? a->lag_s < b->lag_s : a->nmessages < b->nmessages;
 }
 
 /* Keeps the front sorted and free of dominated pairs; equal pairs: fewer messages, then the earlier

@@ -203,9 +203,7 @@ static int element_of(const struct gf_contest_allreduce *b, size_t count_elems,
 	if (b->config.rule && !asked->codec)
 		codec = gf_rule_for(b->config.rule->rule, gf_contest_bytes(b, count_elems))->codec;
 	*e = *asked;
-	if (!codec)
-		return 0;
-	return gf_contest_element(asked->dtype, asked->op, codec, e, err);
+	return !codec ? 0 : gf_contest_element(asked->dtype, asked->op, codec, e, err);
 }
 
 /* NCCL chooses by itself how `library` goes; hosts are tried. */

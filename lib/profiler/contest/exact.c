@@ -60,9 +60,7 @@ static uint16_t to_bfloat(double value)
 	uint32_t bits;
 
 	memcpy(&bits, &narrow, sizeof(bits));
-	if (isnan(value))
-		return 0x7fc0;
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+	return isnan(value) ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 double gf_exact_load(enum gf_dtype dtype, const void *data, size_t index)

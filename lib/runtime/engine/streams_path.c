@@ -21,9 +21,7 @@ static bool is_for(const struct gf_streams_path *p, const struct gf_work *w, siz
 	    p->owners != w->owners || p->way != w->way || p->schedule != w->schedule ||
 	    p->count_elems != w->count_elems || p->skew_elems != w->skew_elems)
 		return false;
-	if (w->sets)
-		return p->sets == w->sets;
-	return gf_message_goes_as(p->how, w->how);
+	return w->sets ? p->sets == w->sets : gf_message_goes_as(p->how, w->how);
 }
 
 int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w, struct gf_recipe *r,
