@@ -437,6 +437,9 @@ static void replay_envelope(struct filling *f)
 	struct gf_menu *m = f->menu;
 	int lanes = f->in->lanes ? f->in->lanes : 2, round = 0;
 
+	/* more lanes than messages have no use */
+	if (f->in->model)
+		lanes = (int)fmin(lanes, (double)f->in->model->ntensors);
 	m->derived = f->in->fabric.derived ? f->in->fabric.derived : &m->own;
 	if (m->derived->lanes < lanes)
 		m->derived->lanes = lanes;

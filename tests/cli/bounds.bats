@@ -109,7 +109,12 @@ has_another+='|--compare topology-divisors|blank\.log\.gz|gf-topo --import lines
 	python3 "$BATS_TEST_DIRNAME/bounded.py" < commands
 	# a plan with more lanes than there can be messages
 	gf-plan -q --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" | jq '.lanes = 1000000' > lanes.json
-	printf 'gf-sim %slanes.json\n' '' '--verify ' '--jitter 0.1 ' '--ranks 65536 ' | python3 "$BATS_TEST_DIRNAME/bounded.py"
+	gf-plan -q "$share/topologies/4x2-1gbe.json" | jq '.rule.lanes = 1000 | .rule.threshold_bytes = 0' > rule.json
+	{
+		printf 'gf-sim %slanes.json\n' '' '--verify ' '--jitter 0.1 ' '--ranks 65536 '
+		printf 'gf-plan %s 4x2-1gbe\n' '--lanes 1000 digits-cnn' '--lanes 1000 --gpu v100 resnet152'
+		printf 'gf-plan --ranks 8 --model %s rule.json\n' digits-cnn 'resnet152 --gpu v100'
+	} | python3 "$BATS_TEST_DIRNAME/bounded.py"
 }
 
 @test "nor does one of which a single place is filled, or packed" {

@@ -367,6 +367,9 @@ static struct gf_line *bench_lines(struct gf_bench *b, size_t *nlines)
 /* --- costs ------------------------------------------------------------------
  */
 
+/* Messages that are replayed at once; gamma of more follows from the last one's. */
+#define AT_ONCE_MOST 64
+
 /* gamma_n of startup + gamma_n * per_byte * bytes, 1 <= n <= lanes. */
 static void find_contention(struct gf_derived_entry *e, struct gf_bench *b, int lanes)
 {
@@ -378,11 +381,11 @@ static void find_contention(struct gf_derived_entry *e, struct gf_bench *b, int 
 	e->lanes = lanes;
 	if (lanes < 2 || !(drain_s > 0))
 		return;
-	gamma = gf_xcalloc((size_t)lanes, sizeof(*gamma));
+	gamma = gf_xcalloc(AT_ONCE_MOST, sizeof(*gamma));
 	gamma[0] = 1;
-	for (n = 2; n <= (size_t)lanes; n++) {
+	for (n = 2; n <= (size_t)lanes && n <= AT_ONCE_MOST; n++) {
 		end_s = bench_s(b, bytes, n);
-		if (isnan(end_s)) /* the rest follows from the last one */
+		if (isnan(end_s))
 			break;
 		gamma[n - 1] = fmax(gamma[n - 2], 1 + (end_s - alone_s) / drain_s);
 	}
