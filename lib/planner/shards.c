@@ -28,7 +28,7 @@ struct search {
 	/* Candidates that no other one beats in time and memory. */
 	struct gf_shard_draft *front;
 	size_t nfront, capacity;
-	size_t works; /* simulated so far */
+	size_t works, works_most; /* simulated so far */
 	/* for one evaluation, room for every tensor */
 	struct gf_message *messages;
 	struct gf_sim_message *priced;
@@ -218,7 +218,7 @@ static void try_thresholds(struct search *s)
 	GF_RELEASED(draft_release) struct gf_shard_draft d = draft_new(s);
 	size_t before = 0;
 
-	for (; bytes >= 1 && s->works < GF_SHARDS_WORKS; bytes /= sqrt(2)) {
+	for (; bytes >= 1 && s->works < s->works_most; bytes /= sqrt(2)) {
 		cut_at(s, bytes, &d);
 		if (d.n != before)
 			try_cut(s, &d);
@@ -333,7 +333,7 @@ static void improve_all(struct search *s)
 	for (size_t i = 0; i < n; i++)
 		starts[i] = draft_copy(s, &s->front[n > 1 ? i * (s->nfront - 1) / (n - 1) : 0]);
 	for (size_t i = 0; i < n; i++) {
-		improve(s, &starts[i], used + (i + 1) * GF_SHARDS_WORKS / n);
+		improve(s, &starts[i], used + (i + 1) * s->works_most / n);
 		draft_release(&starts[i]);
 	}
 }
@@ -435,7 +435,7 @@ static int try_asked(struct search *s, const char *units, struct gf_error *err)
 	return 0;
 }
 
-static int find_front(struct search *s, struct gf_error *err)
+static int search(struct search *s, struct gf_error *err)
 {
 	const char *units = s->t->axes ? s->t->axes->shard_units : NULL;
 
@@ -450,6 +450,21 @@ static int find_front(struct search *s, struct gf_error *err)
 	return 0;
 }
 
+/* Two lanes first, then each number up to the usual one, then the most: all that fewer lanes find
+ * is kept, so a looser bound is not slower. */
+static int find_front(struct search *s, struct gf_error *err)
+{
+	const int most = s->lanes_most;
+	int lanes = most < 2 ? most : 2, rc;
+
+	for (s->lanes_most = lanes; (rc = search(s, err)) == 0 && lanes < most; s->works = 0) {
+		lanes = lanes < GF_LANES_MOST ? lanes + 1 : most;
+		s->lanes_least = s->lanes_most = lanes;
+		s->works_most = GF_SHARDS_WORKS / (GF_LANES_MOST - 1);
+	}
+	return rc;
+}
+
 static void open_search(struct search *s, const struct gf_task *t, const struct gf_workbench *w)
 {
 	const struct gf_axes *a = t->axes;
@@ -462,8 +477,9 @@ static void open_search(struct search *s, const struct gf_task *t, const struct 
 		.shard = t->shard,
 		.keeps = a ? a->shard_keep : KEEP_AUTO,
 		.ahead_asked = a && a->shard_ahead != SIZE_MAX,
-		.lanes_least = t->problem.lanes ? t->problem.lanes : 1,
-		.lanes_most = t->problem.lanes ? t->problem.lanes : 2,
+		.lanes_least = 1,
+		.lanes_most = (int)fmin(t->problem.lanes ? t->problem.lanes : 2, (double)n),
+		.works_most = GF_SHARDS_WORKS,
 	};
 	s->shard.ahead = s->ahead_asked ? a->shard_ahead : 0;
 	s->messages = gf_xcalloc(n, sizeof(*s->messages));

@@ -17,7 +17,7 @@
  * All candidates are tried if there are at most GF_SHARDS_EXACT. Else the search tries every rule
  * below and cuts at about equal bytes, in octaves. Then it changes the best of these step by step:
  * it merges two units, splits one, keeps one or not, and gathers one more or less ahead. It ends
- * after GF_SHARDS_WORKS works of simulated steps.
+ * after GF_SHARDS_WORKS works of simulated steps; more than two lanes have as many again.
  */
 #define GF_SHARDS_EXACT 20000
 #define GF_SHARDS_WORKS 4000000

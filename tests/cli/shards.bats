@@ -107,6 +107,11 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 		jq -es '.[0].predicted.iteration_s <= .[1].predicted.iteration_s * 1.0000001 and
 			.[0].predicted.lower_bound_s <= .[1].predicted.iteration_s' best.json rule.json
 	done
+	# nor are more lanes slower
+	for lanes in 1 2 3 4 8; do
+		gf-plan -q --gpu h100 --batch 1 --shard zero1 --lanes $lanes gpt2-small dgx-h100-4x8
+	done | jq -es 'map(.predicted.iteration_s) | . == (sort | reverse)'
+	gf-plan -q --shard zero3 --lanes 1000 digits-mlp 4x2-1gbe | jq -e '(.tensors | length) >= .lanes'
 }
 
 @test "gf-sim --steps replays a step with shards as it was predicted" {
