@@ -13,8 +13,8 @@ const char *const gf_precision_names[] = {"f32", "tf32", "f16", "bf16", "pure-bf
  * To add a GPU for estimates: a row with the dense peaks and the memory's rate of its maker's data
  * sheet, and how drivers name the device.
  *
- * f16 stands for bf16, too, whose rate is the same. Rates that makers print with sparsity are
- * halved.
+ * f16 stands for bf16, too, whose rate is the same where there is one. Rates that makers print with
+ * sparsity are halved.
  */
 const struct gf_preset gf_presets[] = {
 	{"b200", "NVIDIA HGX B200 data sheet, per GPU", "B200", {{75e12, 1.1e15, 2.25e15}, 7.7e12}},
@@ -35,13 +35,13 @@ const struct gf_preset gf_presets[] = {
 	{"l40s", "NVIDIA L40S data sheet", "L40S", {{91.6e12, 183e12, 362.05e12}, 864e9}},
 	{"l4", "NVIDIA L4 data sheet", "L4", {{30.3e12, 60e12, 121e12}, 300e9}},
 	{"a10", "NVIDIA A10 data sheet", "A10", {{31.2e12, 62.5e12, 125e12}, 600e9}},
-	{"v100", "NVIDIA V100 data sheet, SXM2", "V100", {{15.7e12, 0, 125e12}, 900e9}},
-	{"t4", "NVIDIA T4 data sheet", "T4", {{8.1e12, 0, 65e12}, 300e9}},
-	{"p100", "NVIDIA P100 data sheet, SXM2", "P100", {{10.6e12, 0, 21.2e12}, 732e9}},
+	{"v100", "NVIDIA V100 data sheet, SXM2", "V100", {{15.7e12, 0, 125e12}, 900e9, true}},
+	{"t4", "NVIDIA T4 data sheet", "T4", {{8.1e12, 0, 65e12}, 300e9, true}},
+	{"p100", "NVIDIA P100 data sheet, SXM2", "P100", {{10.6e12, 0, 21.2e12}, 732e9, true}},
 	{"rtx2080ti",
 	 "NVIDIA Turing architecture white paper",
 	 "RTX 2080 Ti",
-	 {{13.4e12, 0, 53.8e12}, 616e9}},
+	 {{13.4e12, 0, 53.8e12}, 616e9, true}},
 	{"mi300x",
 	 "AMD Instinct MI300X data sheet",
 	 "MI300X",
@@ -87,18 +87,22 @@ const struct gf_preset *gf_preset_of(const struct gf_topology *t)
 static int take_preset(const struct gf_preset *p, int precision, struct gf_estimate *in,
 		       struct gf_text *text, struct gf_error *err)
 {
-	const char *name;
+	const char *asked, *name;
+	bool in_bf16;
 
 	if (precision < 0)
 		precision = p->flops_per_s[GF_PRECISION_TF32] > 0 ? GF_PRECISION_TF32
 								  : GF_PRECISION_F32;
 	in->gradients = precision == GF_PRECISION_PURE_BF16 ? GF_BF16 : GF_F32;
-	name = gf_precision_names[precision < GF_PRECISION_BF16 ? precision : GF_PRECISION_BF16];
-	if (precision >= GF_PRECISION_BF16)
+	asked = gf_precision_names[precision];
+	in_bf16 = precision >= GF_PRECISION_BF16;
+	name = in_bf16 ? gf_precision_names[GF_PRECISION_BF16] : asked;
+	if (in_bf16)
 		precision = GF_PRECISION_F16;
-	if (!(p->flops_per_s[precision] > 0))
-		return gf_error_set(err, -EINVAL, "--precision: want f32 or f16 on %s, got %s",
-				    p->name, name);
+	if (!(p->flops_per_s[precision] > 0) || (in_bf16 && p->no_bf16))
+		return gf_error_set(err, -EINVAL, "--precision: want %s on %s, got %s",
+				    p->no_bf16 ? "f32 or f16" : "f32, f16, bf16 or pure-bf16",
+				    p->name, asked);
 	in->flops_per_s = GF_PRESET_FLOPS_SHARE * p->flops_per_s[precision];
 	in->memory_bytes_per_s = GF_PRESET_MEMORY_SHARE * p->memory_bytes_per_s;
 	in->element_bytes = precision == GF_PRECISION_F16 ? 2 : 4;

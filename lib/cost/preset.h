@@ -15,7 +15,7 @@ enum gf_precision {
 	GF_PRECISION_F32,
 	GF_PRECISION_TF32,
 	GF_PRECISION_F16,
-	GF_PRECISION_BF16,      /* on a data sheet as fast as f16 */
+	GF_PRECISION_BF16,      /* as fast as f16, where there is one */
 	GF_PRECISION_PURE_BF16, /* the same, and gradients are bf16, too */
 };
 extern const char *const gf_precision_names[]; /* NULL-terminated */
@@ -27,6 +27,7 @@ struct gf_preset {
 	struct {
 		double flops_per_s[3]; /* by precision; 0: it has none */
 		double memory_bytes_per_s;
+		bool no_bf16;
 	};
 };
 extern const struct gf_preset gf_presets[]; /* name NULL ends it */

@@ -1301,6 +1301,11 @@ writes_nothing() { # OPTION...
 	jq -e 'all(.tensors[]; .dtype == "bf16")' out.txt
 	wants 2 gf-plan --model resnet20 --gpu v100 --precision tf32 "$topo"
 	says "--precision: want f32 or f16 on v100, got tf32"
+	wants 2 gf-plan --model resnet20 --gpu p100 --precision pure-bf16 "$topo"
+	says "--precision: want f32 or f16 on p100, got pure-bf16"
+	wants 0 gf-plan --model resnet20 --gpu mi250x --precision bf16 "$topo"
+	wants 2 gf-plan --model resnet20 --gpu mi250x --precision tf32 "$topo"
+	says "--precision: want f32, f16, bf16 or pure-bf16 on mi250x, got tf32"
 	wants 2 gf-plan --model resnet20 --precision f16 "$topo"
 	says "--precision: want a GPU (--gpu), found none"
 	wants 0 gf-plan --list
