@@ -67,6 +67,11 @@ extern const struct gf_record gf_axes_staleness_keys, gf_axes_period_keys, gf_ax
 int gf_axes_set_period(const struct gf_axes *axes, const struct gf_period_plan *plan,
 		       struct gf_period *period, struct gf_error *err);
 
+/* The key of --shard that was asked for though this method lacks it; NULL: there is none. */
+const char *gf_axes_shard_lacks(const struct gf_axes *axes, int method);
+/* Of axes that borrow: this method, and of the keys those that it has. */
+void gf_axes_take_shard(struct gf_axes *axes, int method);
+
 /* All factors as people type them, innermost first, "4,16:ring" or "4x16" (a factor of 1 changes
  * nothing and is dropped). 0 or -EINVAL. */
 int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err);

@@ -122,7 +122,7 @@ static void ask_units(struct gf_compare_variant *v, const char *name)
 
 static void ask_shard(struct gf_compare_variant *v, const char *name)
 {
-	v->axes.shard = gf_names_index(gf_shard_plans_names, name);
+	gf_axes_take_shard(&v->axes, gf_names_index(gf_shard_plans_names, name));
 }
 
 static bool is_settled(const void *entry)

@@ -155,6 +155,9 @@ static int check_shards(const struct gf_task *t, const struct gf_request *r, str
 	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
 		return gf_error_set(err, -EINVAL, "--selection: want dense with --shard %s, got %s",
 				    name, gf_selection_name(&t->selection));
+	if (t->system.release != GF_RELEASE_READY)
+		return gf_error_set(err, -EINVAL, "--release: want ready with --shard %s, got %s",
+				    name, gf_release_names[t->system.release]);
 	if (t->system.staleness > 1)
 		return gf_error_set(err, -EINVAL, "--staleness: want 1 with --shard %s, got %d",
 				    name, t->system.staleness);
@@ -194,7 +197,7 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 		       struct gf_error *err)
 {
 	const struct gf_axes *a = r->axes;
-	const char *optimizer;
+	const char *optimizer, *key;
 	int rc = 0;
 
 	if (!a)
@@ -202,8 +205,13 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 	t->memory = a->memory;
 	t->shard.method = a->shard > 0 ? a->shard : 0;
 	if (a->shard < 0 && t->memory.limit_bytes && !t->policy && gf_task_is_plain(t) &&
-	    gf_period_has(&t->period, GF_PERIOD_EVERY))
+	    t->system.release == GF_RELEASE_READY && gf_period_has(&t->period, GF_PERIOD_EVERY))
 		t->shard.method = gf_names_index(gf_shard_plans_names, "auto");
+	key = gf_axes_shard_lacks(a, t->shard.method);
+	if (key)
+		return gf_error_set(err, -EINVAL, "--shard: want %s with %s, got %s",
+				    t->shard.method ? "zero3 or auto" : "a method", key,
+				    gf_shard_plans[t->shard.method]->name);
 	optimizer = a->memory_optimizer ? a->memory_optimizer : "adamw";
 	if (!(t->memory.state_bytes > 0) &&
 	    (gf_task_is_held(t) || a->shard >= 0 || a->memory_optimizer)) {

@@ -97,7 +97,8 @@ static int plan_units(struct job *j, const char *units, struct gf_plan *p, struc
 	char *asked = j->axes.shard_units;
 	int rc;
 
-	j->axes.shard_units = (char *)units;
+	if (j->axes.shard > 0)
+		j->axes.shard_units = (char *)units;
 	rc = gf_request_plan(&j->r, p, notes, err);
 	j->axes.shard_units = asked;
 	return rc;
@@ -298,7 +299,7 @@ static int make_plan(struct job *j, const struct gf_plan *given, struct gf_plan 
 		rc = gf_request_plan(&j->r, p, NULL, err);
 		if (rc)
 			return rc;
-		j->axes.shard = p->shard.method;
+		gf_axes_take_shard(&j->axes, p->shard.method);
 		gf_plan_release(p);
 	}
 	find_default(j);

@@ -88,6 +88,21 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 	says '--shard: units: want auto, or bytes, layer, block, model, fsdp2, deepspeed or megatron, got "layers"; did you mean "layer"?'
 	wants 2 job --shard zero4
 	says '--shard: want none, zero1, zero2, zero3 or auto, got "zero4"'
+	wants 2 job --shard zero3 --release backward_end
+	says '--release: want ready with --shard zero3, got backward_end'
+	job --memory 8G --release backward_end | jq -e 'all(.messages[]; .release == "backward_end")'
+	for keys in zero1:ahead=3 zero2:keep=yes; do
+		wants 2 job --shard $keys
+		says "--shard: want zero3 or auto with $(echo "$keys" | sed 's/.*:\(.*\)=.*/\1/'), got ${keys%%:*}"
+	done
+	for keys in units=block across=net none:ahead=2; do
+		wants 2 job --shard $keys
+		says '--shard: want a method with '
+	done
+	wants 0 job --memory 8G --shard ahead=2,keep=no
+	# rows that are compared have the keys that they know
+	wants 0 job --compare --over shards --shard units=layer,ahead=2 --table=json
+	[ "$(wc -l < out.txt)" -eq 4 ]
 	wants 2 gf-plan -q --model resnet50 --shard zero1 --ranks 1 "$share/topologies/4x2-1gbe.json"
 	says '--shard: want two ranks or more that share a copy, got 1'
 }
