@@ -46,7 +46,7 @@ static const struct gf_field memory_fields[] = {
 	 .unit = "SIZE"},
 	{"optimizer", GF_FIELD_STRING, .offset = AT(memory_optimizer), .unit = "NAME",
 	 .help = "whose state a rank keeps, of those of gf-train (adamw)"},
-	{"state", GF_FIELD_REAL, .offset = AT(memory.state_bytes), .high = 1e6, .unit = "BYTES",
+	{"state", GF_FIELD_REAL, .offset = AT(memory_state_bytes), .high = 1e6, .unit = "BYTES",
 	 .help = "what an optimiser keeps for a parameter, where none is named"},
 	{"recompute", GF_FIELD_BOOL, .offset = AT(memory.recompute), .unit = "YES",
 	 .help = "backward makes activations again, by segments of the model (no)"},
@@ -109,6 +109,7 @@ void gf_axes_init(struct gf_axes *a)
 		.pipeline_warmup_steps = SIZE_MAX,
 		.shard = -1,
 		.shard_ahead = SIZE_MAX,
+		.memory_state_bytes = -1,
 	};
 }
 

@@ -213,8 +213,13 @@ static int pose_shards(struct gf_task *t, const struct gf_request *r, struct gf_
 				    t->shard.method ? "zero3 or auto" : "a method", key,
 				    gf_shard_plans[t->shard.method]->name);
 	optimizer = a->memory_optimizer ? a->memory_optimizer : "adamw";
-	if (!(t->memory.state_bytes > 0) &&
-	    (gf_task_is_held(t) || a->shard >= 0 || a->memory_optimizer)) {
+	if (a->memory_state_bytes >= 0) {
+		t->memory.state_bytes = a->memory_state_bytes;
+		if (a->memory_optimizer)
+			return gf_error_set(err, -EINVAL,
+					    "--memory: want optimizer or state, got both");
+	} else if (!(t->memory.state_bytes > 0) &&
+		   (gf_task_is_held(t) || a->shard >= 0 || a->memory_optimizer)) {
 		rc = gf_optimizer_state_bytes(optimizer, &t->memory.state_bytes, err);
 		if (rc < 0) {
 			gf_error_prefix(err, "--memory: optimizer");

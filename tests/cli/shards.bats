@@ -56,6 +56,10 @@ job() { # OPTIONS...: of a model whose step waits for its messages
 	# and an optimiser that keeps less takes less
 	jq -es '.[0].predicted.memory.state_bytes == .[1].predicted.memory.state_bytes / 2' \
 		<(job --shard zero1 --memory 8G:optimizer=sgd) <(job --shard zero1 --memory 8G)
+	wants 0 job --shard zero1 --memory 8G:state=0
+	jq -e '.predicted.memory.state_bytes + 0 == 0' out.txt
+	wants 2 job --memory 8G:optimizer=sgd,state=100
+	says '--memory: want optimizer or state, got both'
 	for size in 0 5000P; do
 		wants 2 job --memory $size
 		says '--memory: want at '
