@@ -33,10 +33,14 @@ static void share_bounds(struct gf_compared *rows, size_t n)
 /* Times that differ by less than this share are the same time. */
 static const double same_share = 1e-6;
 
-/* What is measured, what is carried on from that, and what leaves a cost out. */
+/* What is measured, what is carried on from that, what leaves a cost out, and what is not measured
+ * where others are. */
 static int doubt_of(const struct gf_compared *r)
 {
-	return r->unsure & GF_UNSURE_COST ? 2 : r->unsure & GF_UNSURE_BEYOND ? 1 : 0;
+	return r->unsure & GF_UNSURE_DERIVED  ? 3
+	       : r->unsure & GF_UNSURE_COST   ? 2
+	       : r->unsure & GF_UNSURE_BEYOND ? 1
+					      : 0;
 }
 
 /* Does a stand before b? What is known does, then what is faster; if their times are the same, what
@@ -213,6 +217,8 @@ static int make_row(const struct gf_task *t, struct gf_compared row, struct gf_c
 	}
 	if (beyond.halved)
 		row.unsure |= GF_UNSURE_HALVED;
+	if (beyond.derived)
+		row.unsure |= GF_UNSURE_DERIVED;
 	c->tried++;
 	if (c->over.progress)
 		c->over.progress(c->over.progress_ctx, (double)c->tried / (double)c->most,
@@ -279,7 +285,7 @@ static int add_default(const struct gf_request *r, struct gf_comparison *c, stru
 		if (strcmp(c->rows[i].name, wish.system) == 0 &&
 		    c->rows[i].times.iteration_s == c->now_s)
 			return 0;
-	if (c->given || !(c->now_s > 0))
+	if (c->given || !(c->now_s > 0) || (c->nrows && c->rows[0].unsure & GF_UNSURE_DERIVED))
 		return 0;
 	gf_request_plain(r, &wish);
 	rc = pose_row(&wish, row, c, notes, err);
@@ -434,7 +440,7 @@ int gf_request_compare(const struct gf_request *r, const struct gf_compare_over 
 		gf_comparison_release(c);
 		return rc;
 	}
-	c->beyond.halved = false; /* the rows say it */
+	c->beyond.halved = c->beyond.derived = false; /* the rows say it */
 	gf_beyond_text(&c->beyond, notes);
 	share_bounds(c->rows, c->nrows);
 	sort(c->rows, c->nrows);

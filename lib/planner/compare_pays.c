@@ -55,7 +55,8 @@ static void fill_gains(const struct gf_comparison *here, const struct gf_compari
 			dense_s = there->rows[k].times.iteration_s; /* the best is the first */
 	for (size_t i = 0; i < here->nrows; i++)
 		for (size_t k = 0; k < there->nrows; k++)
-			if (same_value(&here->rows[i], &there->rows[k]))
+			if (same_value(&here->rows[i], &there->rows[k]) &&
+			    !(there->rows[k].unsure & GF_UNSURE_DERIVED))
 				gains[i] = dense_s / there->rows[k].times.iteration_s;
 }
 

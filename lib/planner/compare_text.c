@@ -17,7 +17,13 @@
 #include "simulator/sum_error.h"
 #include "simulator/sweep_plots.h"
 
-static const char *const unsure_names[] = {"free", "assumed", "beyond", "halved"};
+static const char *const unsure_names[] = {"free", "assumed", "beyond", "halved", "derived"};
+
+/* How many times as fast as now; 0: that cannot be said. */
+static double gain_of(const struct gf_comparison *c, const struct gf_compared *row)
+{
+	return row->unsure & GF_UNSURE_DERIVED ? 0 : c->now_s / row->times.iteration_s;
+}
 
 static void json_row(const struct gf_compared *row, const struct gf_comparison *c,
 		     struct gf_text *out)
@@ -48,9 +54,8 @@ static void json_row(const struct gf_compared *row, const struct gf_comparison *
 		gf_json_put_real(&w, "iteration_low_s", row->times.iteration_low_s);
 		gf_json_put_real(&w, "iteration_high_s", row->times.iteration_high_s);
 	}
-	if (c->now_s > 0)
-		gf_json_put_real(&w, c->given ? "x_given" : "x_ddp",
-				 c->now_s / row->times.iteration_s);
+	if (gain_of(c, row) > 0)
+		gf_json_put_real(&w, c->given ? "x_given" : "x_ddp", gain_of(c, row));
 	if (c->pays && row->pays_below_bytes_per_s < INFINITY)
 		gf_json_put_real(&w, "pays_below_bytes_per_s", row->pays_below_bytes_per_s);
 	if (c->pays) {
@@ -73,13 +78,15 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 }
 
 /* "8.13 ms", and how it is in doubt: "+?" is longer by a cost that nobody has measured, "~" is
- * beyond what was measured, "/2" takes halves for half of an all-reduce. */
+ * beyond what was measured, "/2" takes halves for half of an all-reduce, "*" goes by a data sheet
+ * where others were measured. */
 static void add_time(struct gf_table *t, const struct gf_compared *r)
 {
-	gf_table_cell(t, "%s%s%s%s", gf_human_time(r->times.iteration_s).text,
+	gf_table_cell(t, "%s%s%s%s%s", gf_human_time(r->times.iteration_s).text,
 		      r->unsure & GF_UNSURE_COST ? " +?" : "",
 		      r->unsure & GF_UNSURE_BEYOND ? " ~" : "",
-		      r->unsure & GF_UNSURE_HALVED ? " /2" : "");
+		      r->unsure & GF_UNSURE_HALVED ? " /2" : "",
+		      r->unsure & GF_UNSURE_DERIVED ? " *" : "");
 }
 
 /* What the marks mean, of those that are there. */
@@ -96,6 +103,9 @@ static void add_marks(const struct gf_comparison *c, size_t window, struct gf_te
 		gf_table_note(window, out, "~: beyond the sizes or ranks that were measured");
 	if (unsure & GF_UNSURE_HALVED)
 		gf_table_note(window, out, "/2: assumed: half of the all-reduce, for each half");
+	if (unsure & GF_UNSURE_DERIVED)
+		gf_table_note(window, out,
+			      "*: not measured but by the topology's rates, and not compared");
 }
 
 /* That row of a grid, or the first of any `down` or `across` (NULL); NULL: it is left out. */
@@ -244,7 +254,7 @@ static void rows_table(const struct gf_comparison *c, size_t window, struct gf_t
 		gf_table_cell(&t, "%s", gf_human_time(r->times.exposed_comm_s).text);
 		if (c->now_s > 0)
 			gf_table_cell(&t, "%s",
-				      gf_human_ratio(c->now_s / r->times.iteration_s).text);
+				      gain_of(c, r) > 0 ? gf_human_ratio(gain_of(c, r)).text : "-");
 		if (doubted)
 			gf_table_cells(&t, "%s\t%s", gf_human_time(r->times.iteration_low_s).text,
 				       gf_human_time(r->times.iteration_high_s).text);
@@ -298,6 +308,8 @@ void gf_comparison_answer(const struct gf_comparison *c, struct gf_text *out)
 	const struct gf_compared *best = best_of(c);
 	GF_RELEASED(gf_text_release) struct gf_text by = {0};
 
+	if (best->unsure & GF_UNSURE_DERIVED)
+		return;
 	if (!best->automatic)
 		gf_text_addf(out,
 			     "%s is the fastest, but makes the next forward pass wait: auto leaves "
@@ -347,9 +359,9 @@ static void mark(struct marked *m, const struct gf_compared *row, size_t group, 
 {
 	const struct gf_comparison *c = m->c;
 
-	if (row->unsure & GF_UNSURE_COST)
+	if (row->unsure & (GF_UNSURE_COST | GF_UNSURE_DERIVED))
 		gf_text_addf(&m->hatched, " %zu:%zu ", group, series);
-	if (row != best_of(c))
+	if (row != best_of(c) || row->unsure & GF_UNSURE_DERIVED)
 		return;
 	gf_plot_number(m->plot, "best", (double)group);
 	if (series)

@@ -166,7 +166,8 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p, struct
 		return rc;
 	takes_s = better.predicted->iteration_s;
 	m = &better.messages[0];
-	if (takes_s < 0.99 * p->predicted->iteration_s) {
+	if (takes_s < 0.99 * p->predicted->iteration_s &&
+	    gf_plan_is_derived(p) == gf_plan_is_derived(&better)) {
 		gf_text_addf(notes, "%s goes by the levels; predicted %.1f %% faster: --factors ",
 			     t->system.name, 100 * (1 - takes_s / p->predicted->iteration_s));
 		gf_stages_text(notes, ",", m->stages, m->nstages);
@@ -221,7 +222,13 @@ double gf_request_now_s(const struct gf_request *r, const struct gf_plan *now)
 	then.model = &model;
 	f.device = model.device;
 	f.servers = now->servers;
-	return gf_predict_plan(&then, &f, &result, NULL) == 0 ? result.iteration_s : 0;
+	if (gf_predict_plan(&then, &f, &result, NULL) < 0)
+		return 0;
+	then.network = (struct gf_network *)f.network;
+	then.levels = (struct gf_level *)f.levels;
+	then.nlevels = f.nlevels;
+	then.ranks = f.ranks - f.servers;
+	return gf_plan_is_derived(&then) ? 0 : result.iteration_s;
 }
 
 /* A published system or a selection may be slower than doing without it; the answer says the same
@@ -233,7 +240,7 @@ static void note_plain(const struct gf_request *r, const struct gf_task *t, cons
 	double least_s = (1 - worth_a_word) * p->predicted->iteration_s, takes_s;
 
 	if ((gf_task_is_plain(t) && !(r->system && t->policy)) || t->system.servers ||
-	    !gf_period_has(&t->period, GF_PERIOD_EVERY))
+	    !gf_period_has(&t->period, GF_PERIOD_EVERY) || gf_plan_is_derived(p))
 		return;
 	takes_s = gf_request_plain_s(r, &wish);
 	if (takes_s > 0 && takes_s < least_s)

@@ -116,6 +116,7 @@ enum gf_unsure {
 	GF_UNSURE_ASSUMED = 1 << 1, /* it is assumed, beside a measured model */
 	GF_UNSURE_BEYOND = 1 << 2,  /* messages or ranks beyond those that were measured */
 	GF_UNSURE_HALVED = 1 << 3,  /* halves are assumed: half of the all-reduce */
+	GF_UNSURE_DERIVED = 1 << 4, /* by a data sheet, beside what was measured */
 	GF_UNSURE_COST = GF_UNSURE_FREE | GF_UNSURE_ASSUMED,
 };
 
@@ -154,8 +155,8 @@ void gf_request_plain(const struct gf_request *r, struct gf_request *wish);
 /* What a step of the request's model and documents takes by the wish, which has a policy or a
  * system and gets the documents, s; 0: it does not fit there. */
 double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish);
-/* A step of what the job has now, on the request's documents, s; 0: it does not fit there. now: the
- * plan that was given; NULL: DDP's default. */
+/* A step of what the job has now, on the request's documents, s; 0: it does not fit there, or is
+ * derived beside what was measured. now: the plan that was given; NULL: DDP's default. */
 double gf_request_now_s(const struct gf_request *r, const struct gf_plan *now);
 
 /* The rule for a posed problem without a model or ranks (rule.c): what gf_request_plan writes where

@@ -345,6 +345,7 @@ static void add_all(struct filling *f)
 	const struct gf_network *n = in->fabric.network;
 	/* what was measured is not mixed with what a data sheet says */
 	bool derive = !measured(in, NULL) || (in->algorithm && !measured(in, in->algorithm));
+	bool mixed = measured(in, NULL) && gf_fabric_is_mixed(&f->fabric);
 
 	for (size_t i = 0; n && i < n->nallreduce && in->copies <= 1; i++)
 		if (counts(in, &n->allreduce[i]) && is_first(in, i) &&
@@ -355,7 +356,14 @@ static void add_all(struct filling *f)
 		bool wanted = in->algorithm ? strcmp(in->algorithm, name) == 0
 					    : !gf_algorithm_has(name, GF_ALGORITHM_ON_REQUEST);
 
-		if (wanted && !measured(in, name))
+		if (!wanted || measured(in, name))
+			continue;
+		if (mixed && gf_algorithms[i]->stands_for)
+			gf_error_set(&f->why, -ENOTSUP,
+				     "want a measured all_reduce by %s beside those of other "
+				     "algorithms, found none",
+				     name);
+		else
 			add_derived(f, name);
 	}
 }

@@ -11,6 +11,7 @@
 #include "documents/plan_brief.h"
 #include "simulator/memory.h"
 #include "simulator/period_time.h"
+#include "simulator/uncertainty.h"
 
 static const char *plural(size_t n)
 {
@@ -248,7 +249,7 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 	GF_RELEASED(gf_text_release) struct gf_text by = {0};
 	GF_FREED char *codecs = NULL;
 
-	if (!(now_s > 0))
+	if (!(now_s > 0) || gf_plan_is_derived(p))
 		return;
 	if (!now && p->predicted->memory.peak_bytes > 0) {
 		gain_memory(p, now_s, NULL, out);

@@ -95,18 +95,20 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e, struc
 	};
 	struct gf_emit_times times = {0};
 	struct capped c = {.e = e};
+	const size_t before = notes->length;
 	int rc = check(r, e, err);
 
 	if (rc)
 		return rc;
-	rc = gf_request_pose(&plain, &c.t, notes, err);
-	if (rc == -ENOTSUP) {
-		plain.algorithm = NULL;
+	for (;; plain.algorithm = NULL) {
 		rc = gf_request_pose(&plain, &c.t, notes, err);
+		rc = rc ?: time_cap(&c, (double)e->default_cap, &times.default_s, err);
+		if (rc != -ENOTSUP || !plain.algorithm)
+			break;
+		gf_task_release(&c.t);
+		if (notes->length > before)
+			notes->data[notes->length = before] = '\0';
 	}
-	if (rc)
-		return rc;
-	rc = time_cap(&c, (double)e->default_cap, &times.default_s, err);
 	rc = rc ?: gf_emit_find_cap(r->model, time_cap, &c, &times, err);
 	rc = rc ?: plan_cap(&c.t, e, times.cap_bytes, p, err);
 	if (rc == 0) {

@@ -17,6 +17,7 @@
 #include "planner/policies/policy.h"
 #include "simulator/predict.h"
 #include "simulator/sum_error.h"
+#include "simulator/uncertainty.h"
 
 /* A plan has a period where the target takes one, and nowhere else: -ENOTSUP. given: as
  * gf_request_emit's. */
@@ -153,7 +154,7 @@ static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 	}
 	fabric = gf_plan_fabric(&run);
 	rc = gf_predict_plan(&run, &fabric, &result, &err);
-	return rc < 0 ? 0 : result.iteration_s;
+	return rc < 0 || gf_plan_is_derived(&run) != gf_plan_is_derived(p) ? 0 : result.iteration_s;
 }
 
 /* What the target does by itself. Returns the request for its own all-reduce, or, where nothing
@@ -328,6 +329,8 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	}
 	if (p->rule)
 		return 0;
+	if (!r->algorithm && gf_plan_is_derived(p))
+		times->default_s = 0;
 	if (given)
 		times->plan_s = run_s(p, plain.algorithm, 1);
 	if (e->takes & GF_EMIT_CAP)

@@ -373,16 +373,22 @@ void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf
 		   const struct gf_traffic *t)
 {
 	const bool sets = gf_selection_has(&p->selection, GF_SELECT_SETS);
+	/* a group's messages are not those that were measured */
+	const bool mixed = gf_period_has(&p->period, GF_PERIOD_EVERY) && gf_fabric_is_mixed(f);
 	struct gf_price price;
 	size_t i, k;
 
+	b->derived |= sets && mixed;
 	for (i = 0; !sets && i < t->nmessages; i++) {
 		const struct gf_message *as = gf_traffic_like(p, t->plan_message[i]);
 		const double bytes = t->messages[i].bytes;
 		const struct gf_priced m = gf_traffic_priced(p, as, &t->messages[i]);
 		double least = INFINITY, most = 0;
 
-		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
+		if (gf_price_message(f, &m, &price, NULL) < 0)
+			continue;
+		b->derived |= mixed && !price.entry;
+		if (!price.entry)
 			continue;
 		b->halved |= price.halved;
 		if (price.origin == GF_PRICE_RESCALED) {
@@ -416,6 +422,14 @@ void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
 		gf_beyond_add(b, p, &f, &t);
 }
 
+bool gf_plan_is_derived(const struct gf_plan *p)
+{
+	struct gf_beyond b = {0};
+
+	gf_beyond_add_plan(&b, p);
+	return b.derived;
+}
+
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 {
 	const bool several = b->most_bytes > b->least_bytes;
@@ -435,6 +449,9 @@ void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 	if (b->halved)
 		gf_text_addf(out, "what each half of a message takes is assumed: half of the "
 				  "all-reduce (gf-profile --collectives measures it)\n");
+	if (b->derived)
+		gf_text_addf(out, "what was not measured goes by the topology's rates: such times "
+				  "are not compared with measured ones\n");
 }
 
 /* By what share the network's times are longer at their high ends, at most. */
@@ -464,7 +481,7 @@ void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out)
 		return;
 	gf_beyond_add_plan(&beyond, p);
 	if (!(pr->iteration_high_s > 0))
-		beyond = (struct gf_beyond){.halved = beyond.halved};
+		beyond = (struct gf_beyond){.halved = beyond.halved, .derived = beyond.derived};
 	gf_beyond_text(&beyond, out);
 	if (!(pr->iteration_high_s > 0))
 		return;

@@ -64,11 +64,14 @@ struct gf_beyond {
 	double from_bytes, to_bytes;    /* measured of the first to be beyond */
 	double least_bytes, most_bytes; /* of messages beyond; or 0 */
 	int measured_ranks, ranks;      /* carried over, to so many; or 0 */
-	bool halved; /* a half of a split message is taken for half of the all-reduce */
+	bool halved;  /* a half of a split message is taken for half of the all-reduce */
+	bool derived; /* by a data sheet, on a fabric that is mixed (prices/price.h) */
 };
 void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p, const struct gf_fabric *f,
 		   const struct gf_traffic *t);
 void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p);
+/* Is its time one that cannot be compared with those of measured messages? */
+bool gf_plan_is_derived(const struct gf_plan *p);
 /* A line each for people; nothing of what was measured. */
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out);
 

@@ -84,6 +84,50 @@ iteration() { # WANTED
 	fails grep "the topology has" err.txt
 }
 
+@test "what was not measured is not compared with what was" {
+	local job=(--gpu v100 resnet50 asc-wfbp-8x4-10gbe)
+	echo '{"format": "gf-profile", "version": 1, "network": {"ranks": 32, "allreduce": [
+		{"algorithm": "library", "startup_s": 3e-3, "per_byte_s": 4.2e-9}]}}' > library.json
+	sed 's/"library"/"ring"/' library.json > ring.json
+	wants 0 gf-plan --compare --over algorithms --table=json "${job[@]}" library.json
+	jq -es '.[0].over.algorithms == "library" and (.[0] | has("x_ddp") and (has("derived") | not)) and
+		(.[1:] | length > 5 and all(.derived and (has("x_ddp") | not)))' out.txt
+	says "1.03 x DDP's default (490 ms, 478 ms): library"
+	wants 0 gf-plan --compare --over algorithms "${job[@]}" library.json
+	grep -qE '^rhd .* 210 ms \*  75.0 ms +-$' out.txt
+	grep -q '^\*: not measured' out.txt
+	# nothing is measured of what is asked for
+	for asked in "--over algorithms=rhd,ring" "--algorithm rhd"; do
+		wants 0 gf-plan --compare $asked "${job[@]}" library.json
+		fails grep "DDP's default" err.txt
+	done
+	wants 0 gf-plan --algorithm rhd "${job[@]}" library.json
+	says "what was not measured goes by the topology's rates"
+	fails grep "DDP's default" err.txt
+	cp out.txt rhd.json
+	wants 0 gf-plan --selection topk "${job[@]}" library.json
+	fails grep -e "DDP's default" -e "one dense message" err.txt
+	# DDP's default is the cheapest of what was measured, as without a topology
+	wants 0 gf-plan "${job[@]}" ring.json
+	says "1.03 x DDP's default (490 ms, 478 ms): 3 messages, f32"
+	wants 0 gf-plan --compare "${job[@]}" ring.json
+	says "1.12 x DDP's default (490 ms, 438 ms): dear by ring"
+	wants 0 gf-plan --compare --over algorithms "${job[@]}" ring.json
+	says "left out: library: want a measured all_reduce by library beside those of other algorithms, found none"
+	wants 0 gf-plan --emit ddp "${job[@]}" ring.json
+	says "DistributedDataParallel as it is: 490 ms a step; 2 messages: 484 ms"
+	wants 1 gf-plan --emit xla "${job[@]}" ring.json
+	says "XLA as it is takes 492 ms a step"
+	# a plan that was given is not, either
+	wants 0 gf-plan --compare asc-wfbp-8x4-10gbe ring.json rhd.json
+	fails grep "the plan that was given" err.txt
+	# measured links derive what stands beside measured all-reduces
+	jq '.network.levels = [{name: "gpu", alpha_s: 1e-5, beta_s_per_byte: 1e-10, reduce_s_per_byte: 0},
+		{name: "net", alpha_s: 1e-4, beta_s_per_byte: 1e-9, reduce_s_per_byte: 0}]' ring.json > links.json
+	wants 0 gf-plan --compare --over algorithms --table=json "${job[@]}" links.json
+	jq -es 'all(has("derived") | not)' out.txt
+}
+
 @test "without a measured network the topology prices every algorithm" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	wants 0 gf-plan --lanes 1 "$data/valid/topology-4x2-1gbe.json" model.json

@@ -55,6 +55,18 @@ void gf_fabric_net_release(struct gf_fabric_net *net)
 	free(net->sizes);
 }
 
+bool gf_fabric_is_mixed(const struct gf_fabric *f)
+{
+	size_t plain = 0, level = 0;
+
+	while (f->network && plain < f->network->nallreduce &&
+	       !gf_allreduce_plain(&f->network->allreduce[plain]))
+		plain++;
+	while (level < f->nlevels && gf_network_level(f->network, f->levels[level].name))
+		level++;
+	return f->network && plain < f->network->nallreduce && level < f->nlevels;
+}
+
 /* --- closed forms and replays --------------------------------------------- */
 
 /* The cost of a message of so many bytes as a line, from no bytes on; what rounding lets fall below

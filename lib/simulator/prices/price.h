@@ -115,6 +115,9 @@ struct gf_fabric_net {
 };
 void gf_fabric_net_init(struct gf_fabric_net *net, const struct gf_fabric *f);
 void gf_fabric_net_release(struct gf_fabric_net *net);
+/* Was an all-reduce of f32 measured, and of some level no link? Then what is derived here cannot be
+ * compared with what was measured: one goes by a data sheet. */
+bool gf_fabric_is_mixed(const struct gf_fabric *f);
 
 enum gf_price_origin {
 	GF_PRICE_MEASURED, /* an allreduce entry of the network */
