@@ -267,7 +267,8 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr, struct gf_step_o
 		return rc;
 	out->skipped = gf_method_skipped(m);
 	t->end_s = gf_clock_s();
-	t->outer_s += t->end_s;
+	/* without an outer exchange only this thread may have been late */
+	t->outer_s = s->groups && s->groups->outer ? t->outer_s + t->end_s : 0;
 	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
 	out->seconds = gf_clock_s() - began_s;
