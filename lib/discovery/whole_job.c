@@ -47,7 +47,7 @@ static int describe_host(const struct gf_discover_job *job, char **text, struct 
 int gf_discover_host_read(const char *text, size_t length, const char *source, struct gf_host *host,
 			  struct gf_error *err)
 {
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	GF_RELEASED(gf_topology_release) struct gf_topology t = {0};
 	int rc = gf_json_parse(text, length, source, &root, err);
 
@@ -59,7 +59,6 @@ int gf_discover_host_read(const char *text, size_t length, const char *source, s
 		*host = t.hosts[0];
 		memset(&t.hosts[0], 0, sizeof(t.hosts[0]));
 	}
-	gf_json_free(root);
 	return rc;
 }
 
@@ -199,7 +198,7 @@ int gf_discover_job_topology(struct gf_comm *c, const struct gf_topology *given,
 {
 	int have = c->rank == 0 && given && given->ranks == c->ranks, rc;
 	GF_FREED char *text = have ? gf_topology_write(given) : NULL;
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	size_t length = 0;
 
 	rc = gf_comm_bcast(c, 0, &have, sizeof(have), err);
@@ -214,6 +213,5 @@ int gf_discover_job_topology(struct gf_comm *c, const struct gf_topology *given,
 		rc = rc ?: gf_topology_read(root, "the topology", t, err);
 		rc = gf_comm_agree(c, rc, err);
 	}
-	gf_json_free(root);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "cli/human.h"
 
 /* Repeats that scatter by more say something about the machine. */
@@ -118,7 +119,7 @@ struct load {
 /* `measured` may hold anything. */
 static struct load load_of(const struct gf_profile *p)
 {
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	struct gf_json_at at = {0}, load = {0};
 	struct load l = {0};
 
@@ -135,7 +136,6 @@ static struct load load_of(const struct gf_profile *p)
 	l.imported = at.value && gf_json_has(&at, "imported_from");
 	gf_json_leave(&load);
 	gf_json_leave(&at);
-	gf_json_free(root);
 	return l;
 }
 

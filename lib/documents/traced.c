@@ -293,7 +293,7 @@ int gf_traced_read(const char *text, size_t size, const char *file, const struct
 		   struct gf_traced *t, struct gf_error *err)
 {
 	struct reading r = {.plan = p, .file = file};
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	int rc = gf_json_parse(text, size, file, &root, err);
 
 	memset(t, 0, sizeof(*t));
@@ -310,7 +310,6 @@ int gf_traced_read(const char *text, size_t size, const char *file, const struct
 	if (rc < 0)
 		gf_traced_release(t);
 	free(r.processes);
-	gf_json_free(root);
 	return rc;
 }
 

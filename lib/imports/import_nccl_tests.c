@@ -96,7 +96,7 @@ static void read_devices(struct gf_json_at *at, struct gf_nccl_run *run)
 
 static int read_json(const struct gf_import *in, struct gf_nccl_log *log, struct gf_error *err)
 {
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	struct gf_json_at at = {0}, results, args;
 	struct gf_nccl_run *run = gf_nccl_begin(log, 1);
 	size_t count = 0, i;
@@ -114,7 +114,6 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log, struct
 	for (i = 0; i < count && rc == 0; i++)
 		rc = read_result(&results, i, log, err);
 	gf_json_leave(&at);
-	gf_json_free(root);
 	return rc;
 }
 

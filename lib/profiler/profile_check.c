@@ -111,12 +111,10 @@ static int check(const struct gf_documents *d, bool network, int ranks, struct g
 
 static int read_model(const char *text, size_t length, struct gf_model *model, struct gf_error *err)
 {
-	struct gf_json *root = NULL;
+	GF_RELEASED(gf_json_free_at) struct gf_json *root = NULL;
 	int rc = gf_json_parse(text, length, "the model", &root, err);
 
-	rc = rc ?: gf_model_read(root, "the model", model, err);
-	gf_json_free(root);
-	return rc;
+	return rc ?: gf_model_read(root, "the model", model, err);
 }
 
 int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
