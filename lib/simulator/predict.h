@@ -86,9 +86,9 @@ struct gf_traffic {
 int gf_traffic_init(struct gf_traffic *t, const struct gf_plan *p, const struct gf_fabric *f,
 		    struct gf_error *err);
 void gf_traffic_release(struct gf_traffic *t);
-/* What a message of this plan_message goes like; borrowed. */
+/* The plan's message that one of this plan_message goes like; borrowed. */
 const struct gf_message *gf_traffic_like(const struct gf_plan *p, size_t plan_message);
-/* As its price is asked for. */
+/* How gf_price_message asks for that message's price. */
 struct gf_priced gf_traffic_priced(const struct gf_plan *p, const struct gf_message *like,
 				   const struct gf_sim_message *m);
 

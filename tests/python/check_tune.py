@@ -134,12 +134,12 @@ def failed():
     state = tuned()
     assert state.plan is None and "gf-profile: want it in PATH" in state.tuner.report(), \
         state.tuner.report()
-    # where one rank alone lacks it, the others do not wait for that rank
+    # where rank 1 alone lacks it, rank 0 does not wait for its own time-out
     os.environ["PATH"] = "/nonexistent" if dist.get_rank() == 1 else path
     begun = time.monotonic()
     forked.raises(lambda: gradflow.exchange_costs("network.json"), "gf-profile: want it in PATH")
     os.environ["PATH"] = path
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
 
 
 class Routed(torch.nn.Module):
