@@ -2163,7 +2163,7 @@ sites() { # options...
 	--emit torchft --period diloco --codecs q8|--emit torchft: torchft has no codec q8
 	--emit torchft --period diloco --selection topk|--emit torchft: torchft has no selection topk
 	--emit torchft --period diloco --policy dear|--emit torchft: want whole messages, got split ones
-	--emit maxtext --period diloco --selection powersgd|--emit maxtext: MaxText has no selection powersgd
+	--emit maxtext --period diloco --selection topk|--emit maxtext: MaxText has no selection topk
 	--emit maxtext --period diloco --staleness 2|--emit maxtext: MaxText has no stale gradients
 	--emit maxtext --period streaming:fragments=1|want 2 fragments or more with a delay or a mix, got 1
 	END
