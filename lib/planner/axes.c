@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/axes.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -109,7 +110,7 @@ void gf_axes_init(struct gf_axes *a)
 		.pipeline_warmup_steps = SIZE_MAX,
 		.shard = -1,
 		.shard_ahead = SIZE_MAX,
-		.memory_state_bytes = -1,
+		.memory_state_bytes = NAN,
 	};
 }
 

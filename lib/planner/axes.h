@@ -46,7 +46,7 @@ struct gf_axes {
 	int shard_keep;               /* of gf_shard_keeps; open: 0 */
 	struct gf_memory_plan memory; /* zeros: nothing is asked of it */
 	char *memory_optimizer;       /* whose state it is; owned; or NULL */
-	double memory_state_bytes;    /* in its place; open: -1 */
+	double memory_state_bytes;    /* in its place; open: NAN */
 	/* blueconnect, hierarchical; algorithm NULL: the cheapest */
 	struct gf_stage *factors; /* owned, names static */
 	size_t nfactors;
