@@ -200,19 +200,17 @@ static double whole_bytes(const struct gf_plan *p)
 	return use.peak_bytes;
 }
 
-static bool default_fits(const struct gf_plan *p)
+/* Of a plan whose memory counts: beside what keeps `whole` bytes. by: NULL: the line ends there. */
+static void gain_memory(const struct gf_plan *p, double whole, double now_s, const char *by,
+			struct gf_text *out)
 {
-	return !p->memory.limit_bytes || whole_bytes(p) <= (double)p->memory.limit_bytes;
-}
+	const bool fits = !p->memory.limit_bytes || whole <= (double)p->memory.limit_bytes;
 
-/* Of a plan whose memory counts: beside what keeps all. by: NULL: the line ends there. */
-static void gain_memory(const struct gf_plan *p, double now_s, const char *by, struct gf_text *out)
-{
 	gf_text_addf(
 		out, "DDP's default takes %s a step, %s times this, and holds %s a rank%s%s%s\n",
 		gf_human_time(now_s).text, gf_human_ratio(now_s / p->predicted->iteration_s).text,
-		gf_human_size(whole_bytes(p)).text, default_fits(p) ? "" : ", which does not fit",
-		by ? ": " : "", by ? by : "");
+		gf_human_size(whole).text, fits ? "" : ", which does not fit", by ? ": " : "",
+		by ? by : "");
 }
 
 void gf_gain_text(double now_s, bool given, const struct gf_plan *p, const char *by,
@@ -221,9 +219,10 @@ void gf_gain_text(double now_s, bool given, const struct gf_plan *p, const char 
 	const char *now = given ? "the plan that was given" : "DDP's default";
 	const struct gf_prediction *here = p->predicted;
 	const double gain = now_s / here->iteration_s;
+	const double whole = !given && p->memory.limit_bytes ? whole_bytes(p) : 0;
 
-	if (!given && !default_fits(p)) {
-		gain_memory(p, now_s, by, out);
+	if (whole > (double)p->memory.limit_bytes) {
+		gain_memory(p, whole, now_s, by, out);
 		return;
 	}
 	if (fabs(gain - 1) < 0.0005)
@@ -252,7 +251,7 @@ void gf_plan_gain(const struct gf_request *r, const struct gf_plan *now, const s
 	if (!(now_s > 0) || gf_plan_is_derived(p))
 		return;
 	if (!now && p->predicted->memory.peak_bytes > 0) {
-		gain_memory(p, now_s, NULL, out);
+		gain_memory(p, whole_bytes(p), now_s, NULL, out);
 		return;
 	}
 	codecs = gf_plan_codecs_text(p);
