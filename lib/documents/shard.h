@@ -46,6 +46,11 @@ static inline bool gf_shard_method_has(int method, unsigned traits)
 {
 	return (gf_shard_plans[method]->traits & traits) == traits;
 }
+/* Does it gather units of parameters, or is it open whether it does? */
+static inline bool gf_shard_method_may_gather(int method)
+{
+	return gf_shard_plans[method]->traits & (GF_SHARD_PARAMETERS | GF_SHARD_OPEN);
+}
 static inline bool gf_shard_has(const struct gf_shard *s, unsigned traits)
 {
 	return gf_shard_method_has(s->method, traits);

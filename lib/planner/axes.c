@@ -204,19 +204,15 @@ void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 	}
 }
 
-static bool has_units(int method)
-{
-	return gf_shard_method_has(method, GF_SHARD_PARAMETERS) ||
-	       gf_shard_method_has(method, GF_SHARD_OPEN);
-}
-
 const char *gf_axes_shard_lacks(const struct gf_axes *a, int method)
 {
-	return !method && a->shard_level                          ? "across"
-	       : !method && a->shard_units                        ? "units"
-	       : !has_units(method) && a->shard_ahead != SIZE_MAX ? "ahead"
-	       : !has_units(method) && a->shard_keep              ? "keep"
-								  : NULL;
+	const bool gathers = gf_shard_method_may_gather(method);
+
+	return !method && a->shard_level                ? "across"
+	       : !method && a->shard_units              ? "units"
+	       : !gathers && a->shard_ahead != SIZE_MAX ? "ahead"
+	       : !gathers && a->shard_keep              ? "keep"
+							: NULL;
 }
 
 void gf_axes_take_shard(struct gf_axes *a, int method)
@@ -224,7 +220,7 @@ void gf_axes_take_shard(struct gf_axes *a, int method)
 	a->shard = method;
 	if (!method)
 		a->shard_level = a->shard_units = NULL;
-	if (!has_units(method)) {
+	if (!gf_shard_method_may_gather(method)) {
 		a->shard_ahead = SIZE_MAX;
 		a->shard_keep = 0;
 	}

@@ -113,8 +113,7 @@ static void ask_units(struct gf_compare_variant *v, const char *name)
 {
 	int k = v->axes.shard > 0 ? v->axes.shard : 0;
 
-	while (!gf_shard_method_has(k, GF_SHARD_PARAMETERS) &&
-	       !gf_shard_method_has(k, GF_SHARD_OPEN))
+	while (!gf_shard_method_may_gather(k))
 		k++;
 	v->axes.shard = k;
 	v->axes.shard_units = (char *)name; /* the row's */
