@@ -33,8 +33,8 @@ static void share_bounds(struct gf_compared *rows, size_t n)
 /* Times that differ by less than this share are the same time. */
 static const double same_share = 1e-6;
 
-/* Rows that are measured come first, then those carried on from that, those that leave a cost out,
- * and those that are not measured where others are. */
+/* The order of rows: measured; carried on from what was measured; without a cost that nobody has
+ * measured; by a data sheet where other rows are measured. */
 static int doubt_of(const struct gf_compared *r)
 {
 	return r->unsure & GF_UNSURE_DERIVED  ? 3
